@@ -65,17 +65,7 @@ def arriving(random_state: Any = None) -> Iterator[tuple[Payment, str]]:
 def arriving_live(
     take: Callable[[list[Payment]], object], *, speed: float, random_state: Any = None
 ) -> Iterator[None]:
-    """Hand payments to `take` in the background while the block runs, `speed` of them a second.
-
-    Examples
-    --------
-    >>> taken = []
-    >>> with arriving_live(taken.extend, speed=500, random_state=0):
-    ...     while len(taken) < 20:
-    ...         time.sleep(0.01)
-    >>> len(taken) >= 20
-    True
-    """
+    """Hand payments to `take` in the background while the block runs, `speed` of them a second."""
     ends = threading.Event()
     payments = arriving(random_state)
 

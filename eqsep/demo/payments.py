@@ -61,12 +61,6 @@ def run_payments(
     """Learn payments with one kind of anomaly, and meet five more: half a minute, no network.
 
     There are `n_rows` old payments and as many new ones; `on_step` is called with each step's name.
-
-    Examples
-    --------
-    >>> demo = run_payments(n_rows=600, n_landmarks=60)
-    >>> [one.method for one in demo.contenders]
-    ['eqsep', 'random forest', 'isolation forest']
     """
     rng = check_random_state(random_state)
     old, new = (make_mixed_demo(n_samples=n_rows, random_state=rng) for _ in range(2))

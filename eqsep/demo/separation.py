@@ -74,17 +74,12 @@ class TheoryDemo:
 
 
 def run_theory(*, random_state: int = 0) -> TheoryDemo:
-    """Fit a few separators on built-in data: a few seconds, no files and no network.
-
-    Examples
-    --------
-    >>> demo = run_theory()
-    >>> [corner.predicted for corner in demo.xor]
-    [0, 1, 1, 0]
-    >>> len(demo.fitted), len(demo.functions), demo.constants
-    (14, 14, ('false', 'true'))
-    """
-    logic = _fit_logic(random_state)
+    """Fit a few separators on built-in data: a few seconds, no files and no network."""
+    logic = {  # a separator for each Boolean function of two inputs that takes both values
+        name: EqualitySeparator(random_state=random_state).fit(*make_logic(name))
+        for name in LOGIC_NAMES
+        if len(np.unique(make_logic(name)[1])) == 2
+    }
     circles = make_circles(random_state=random_state)
     models = {
         name: model.fit(circles.X_train, circles.y_train)
@@ -114,16 +109,6 @@ def run_theory(*, random_state: int = 0) -> TheoryDemo:
             *(_circle_panel(results[name], models[name], circles) for name in _DRAWN),
         ),
     )
-
-
-def _fit_logic(random_state: int) -> dict[str, EqualitySeparator]:
-    """One separator for each Boolean function of two inputs that takes both values."""
-    data = {name: make_logic(name) for name in LOGIC_NAMES}
-    return {
-        name: EqualitySeparator(random_state=random_state).fit(X, y)
-        for name, (X, y) in data.items()
-        if len(np.unique(y)) == 2
-    }
 
 
 def _corners(model: EqualitySeparator) -> tuple[Corner, ...]:

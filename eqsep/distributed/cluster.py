@@ -45,7 +45,12 @@ def join(address: str | None) -> bool:
     """Join a cluster, or start one here; false where this process is in that cluster already."""
     ray = load_ray()
     if ray.is_initialized():
-        _check_same(ray, address)
+        here = ray.get_runtime_context().gcs_address
+        if address not in (None, LOCAL, _RUNNING, here):
+            raise UserError(
+                f"This process has joined the cluster at {here}, so it cannot join the one at "
+                f"{address}. Call ray.shutdown() first."
+            )
         return False
     address = address or os.environ.get("RAY_ADDRESS") or LOCAL
     if address not in (LOCAL, _RUNNING):
@@ -59,16 +64,6 @@ def join(address: str | None) -> bool:
         raise _none_at(address, str(error).partition(".")[0]) from error
     ray.data.DataContext.get_current().enable_progress_bars = False
     return True
-
-
-def _check_same(ray: Any, address: str | None) -> None:
-    """Refuse another cluster than the one that this process is in."""
-    here = ray.get_runtime_context().gcs_address
-    if address not in (None, LOCAL, _RUNNING, here):
-        raise UserError(
-            f"This process has joined the cluster at {here}, so it cannot join the one at "
-            f"{address}. Call ray.shutdown() first."
-        )
 
 
 def _check_answers(address: str) -> None:

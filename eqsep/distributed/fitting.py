@@ -67,15 +67,16 @@ def fit(
 
     def on_cluster(first: FirstFit, rng: np.random.RandomState) -> Fit:
         check_no_windows(first.window if first.plan is None else first.plan.windows)
-        empty = partial(
-            _empty_summary,
-            seed=seed_of(rng),
-            normal=first.normal,
-            most=first.config.max_sample,
-            most_anomalies=first.config.max_sample_anomalies,
-        )
+        seed = seed_of(rng)
+        settings = {
+            "normal": first.normal,
+            "most": first.config.max_sample,
+            "most_anomalies": first.config.max_sample_anomalies,
+        }
         labels_alone = first.plan is not None
-        summarise_unit = partial(_summary, empty=empty, grouped=grouped, labels_alone=labels_alone)
+        summarise_unit = partial(
+            _summary, seed=seed, settings=settings, grouped=grouped, labels_alone=labels_alone
+        )
         with cluster(address):
             units = units_of(dataset, label)
             _check_there(units.names, groups=groups, time=time)
@@ -89,26 +90,24 @@ def fit(
                 return plan, evidence
 
             summary = total(units, summarise_unit, _merged, cpus=cpus_per_task)
-            return first.to_summary(summary or empty(0), rng, gather_all)
+            if summary is None:
+                summary = StreamSummary(rng=np.random.default_rng([seed, 0]), **settings)
+            return first.to_summary(summary, rng, gather_all)
 
     return Detector(**parameters).fit_by(on_cluster)
-
-
-def _empty_summary(number: int, *, seed: int, **settings: Any) -> StreamSummary:
-    """The summary of the unit with this number, before its rows."""
-    return StreamSummary(rng=np.random.default_rng([seed, number]), **settings)
 
 
 def _summary(
     source: Source,
     number: int,
     *,
-    empty: Callable[[int], StreamSummary],
+    seed: int,
+    settings: dict[str, Any],
     grouped: Callable[[Source], Source],
     labels_alone: bool,
 ) -> StreamSummary | None:
     """A summary of the rows of a unit."""
-    summary = empty(number)
+    summary = StreamSummary(rng=np.random.default_rng([seed, number]), **settings)
     summarise(summary, grouped(source), labels_alone=labels_alone)
     return summary if summary.n_rows else None
 

@@ -63,19 +63,15 @@ def score(
 def _scored(
     batch: pa.Table, *, model: list[Any], opened: Opened, keep: Sequence[str] | None
 ) -> Iterator[pa.Table]:
-    (ready,) = load_ray().get(model)
+    ready: Model = load_ray().get(model)[0]
     for source, _ in opened(batch):
         for table, _ in source:
+            names = table.schema.names
+            known = ready.plan.table_columns if ready.plan.is_named else names
             with as_threads():
-                yield _answers(ready, table, keep)
-
-
-def _answers(model: Model, table: pa.Table, keep: Sequence[str] | None) -> pa.Table:
-    names = table.schema.names
-    kept = names if keep is None else list(keep)
-    known = model.plan.table_columns if model.plan.is_named else names
-    verdicts = model.verdicts(table.select([name for name in known if name in names]))
-    return pa.table({name: table.column(name) for name in kept} | verdicts.columns())
+                verdicts = ready.verdicts(table.select([name for name in known if name in names]))
+            kept = names if keep is None else keep
+            yield pa.table({name: table.column(name) for name in kept} | verdicts.columns())
 
 
 def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:

@@ -311,14 +311,7 @@ def alike(
 
 
 def incidents(rows: np.ndarray, *, kernel: Kernel) -> np.ndarray:
-    """The incident of each encoded row: the one with the first row most like it, or a new one.
-
-    Examples
-    --------
-    >>> from eqsep.kernels import Laplacian
-    >>> incidents(np.array([[0.0], [9.0], [0.1]]), kernel=Laplacian(gamma=1.0)).tolist()
-    [0, 1, 0]
-    """
+    """The incident of each encoded row: the one with the first row most like it, or a new one."""
     likeness = np.asarray(kernel(rows, rows), dtype=float)
     firsts: list[int] = []
     incident = np.empty(len(rows), dtype=int)

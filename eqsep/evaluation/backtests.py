@@ -124,6 +124,8 @@ class Timeline:
 class Contender(ABC):
     """A method that learns as labels come, and scores the rows of each period."""
 
+    promised: float | None = None  #: The promised share of normal rows with a score above 0.
+
     @abstractmethod
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         """Learn what is known now of all rows: 0 ahead, 1 seen, 2 judged, 3 labelled."""
@@ -131,11 +133,6 @@ class Contender(ABC):
     @abstractmethod
     def scores(self, rows: Table) -> np.ndarray | None:
         """The score of each row, larger for the more anomalous; None without a model."""
-
-    @property
-    def promised(self) -> float | None:
-        """The promised share of normal rows with a score above 0; None without a promise."""
-        return None
 
 
 class Learning(Contender):
@@ -157,12 +154,9 @@ class Learning(Contender):
 
     def __init__(self, detector: Detector, *, refit: int = 0, pending: bool = False) -> None:
         self.detector, self.refit, self.pending = detector, refit, pending
+        self.promised = float(detector.false_alarm_rate)
         self._learnt: np.ndarray | None = None
         self._age = 0
-
-    @property
-    def promised(self) -> float | None:
-        return float(self.detector.false_alarm_rate)
 
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         known = known if self.pending else np.where(known == SEEN, AHEAD, known)
@@ -179,23 +173,18 @@ class Learning(Contender):
 
     def _move(self, rows: Table, kind: np.ndarray, was: np.ndarray, now: np.ndarray) -> None:
         """Forget rows as they were learnt, and learn them as they are known now."""
+        labels = {SEEN: objects([None] * len(kind)), JUDGED: kind, LABELLED: kind}
         for stage in (SEEN, JUDGED):  # neither calibrates
             gone = np.flatnonzero((was == stage) & (now != stage))
             if len(gone):
-                self.detector.forget(rows.take(gone), _labels(kind, gone, stage), judged=True)
-        for stage in (SEEN, JUDGED, LABELLED):
+                self.detector.forget(rows.take(gone), labels[stage][gone], judged=True)
+        for stage, y in labels.items():
             new = np.flatnonzero((now == stage) & (was != stage))
             if len(new):
-                self.detector.partial_fit(
-                    rows.take(new), _labels(kind, new, stage), judged=stage != LABELLED
-                )
+                self.detector.partial_fit(rows.take(new), y[new], judged=stage != LABELLED)
 
     def scores(self, rows: Table) -> np.ndarray | None:
         return None if self._learnt is None else self.detector.decision_function(rows)
-
-
-def _labels(kind: np.ndarray, rows: np.ndarray, stage: int) -> np.ndarray:
-    return objects([None] * len(rows)) if stage == SEEN else kind[rows]
 
 
 class Fixed(Contender):
@@ -203,10 +192,7 @@ class Fixed(Contender):
 
     def __init__(self, detector: Detector) -> None:
         self.detector = detector
-
-    @property
-    def promised(self) -> float | None:
-        return float(self.detector.false_alarm_rate)
+        self.promised = float(detector.false_alarm_rate)
 
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         """Nothing."""
@@ -246,9 +232,8 @@ class Period:
     rows: int
     anomalies: int
     known: int  #: The rows whose label was known when it began.
-    #: By method, the rows that were looked at, and the anomalies among them.
-    alarms: dict[str, int]
-    caught: dict[str, int]
+    alarms: dict[str, int]  #: By method, the rows that were looked at.
+    caught: dict[str, int]  #: The anomalies among them.
 
 
 @dataclass(frozen=True)

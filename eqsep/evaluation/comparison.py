@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from eqsep.errors import UserError
-from eqsep.evaluation.intervals import check_confidence
+from eqsep.evaluation.intervals import check_share
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ def compare(
 
     Friedman's test asks whether the detectors differ at all. If so, two of them differ if their
     mean ranks do by more than Nemenyi's critical difference q sqrt(k (k + 1) / 6 N), for k
-    detectors and N data sets.
+    detectors and N data sets (J. Demšar, *Statistical comparisons of classifiers over multiple data
+    sets*, Journal of Machine Learning Research 7, 2006).
 
     Parameters
     ----------
@@ -117,11 +118,6 @@ def compare(
     -----
     The tests take data sets as independent draws. Several kinds of one data set, or several seeds,
     are not: average over them first.
-
-    References
-    ----------
-    J. Demšar, *Statistical comparisons of classifiers over multiple data sets*, Journal of Machine
-    Learning Research 7, 2006.
 
     Examples
     --------
@@ -140,7 +136,7 @@ def compare(
     * by more than the critical difference 1.353 (Nemenyi, 95%)
     """
     names, values = _values(table, at_least=3)
-    check_confidence(confidence)
+    check_share("confidence", confidence)
     n_datasets, n_detectors = values.shape
     friedman = _friedman(values)
     quantile = stats.studentized_range.ppf(confidence, n_detectors, np.inf) / np.sqrt(2)

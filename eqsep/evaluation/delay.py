@@ -67,7 +67,9 @@ def detection_delay(
     ([('jam', 0, ()), ('leak', 1, (2,)), ('overall', 1, (2,))], 1)
     """
     alarm, kind = np.asarray(alarm).astype(bool), np.asarray(kind).astype(str)
-    seconds, by_date = _times(time, len(kind))
+    seconds = np.zeros(len(kind)) if time is None else np.asarray(time)
+    by_date = seconds.dtype.kind == "M"
+    seconds = seconds.astype("M8[us]").astype(np.int64) / 1e6 if by_date else seconds.astype(float)
     run = np.zeros(len(kind), int) if groups is None else np.unique(groups, return_inverse=True)[1]
     for name, values in (("alarm", alarm), ("time", seconds), ("groups", run)):
         if len(values) != len(kind):
@@ -100,13 +102,3 @@ def detection_delay(
         by_date=by_date,
         persistent=persist is not None,
     )
-
-
-def _times(time: Any, n_rows: int) -> tuple[np.ndarray, bool]:
-    """Times as numbers, and whether they are dates, which become seconds."""
-    if time is None:
-        return np.zeros(n_rows), False
-    values = np.asarray(time)
-    if values.dtype.kind != "M":
-        return values.astype(float), False
-    return values.astype("M8[us]").astype(np.int64) / 1e6, True

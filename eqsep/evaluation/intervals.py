@@ -8,12 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from eqsep.errors import ParameterError, UserError
-from eqsep.evaluation.kinds import (
-    OVERALL,
-    anomalous_kinds,
-    checked_scores,
-    prevalence_by_kind,
-)
+from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, checked_scores, prevalence_by_kind
 
 Area = Callable[[np.ndarray, np.ndarray], float]  # from anomalies and false alarms by rank
 
@@ -53,7 +48,7 @@ def average_precision_interval(
     n_resamples: int = 1000,
     random_state: Any = None,
 ) -> dict[str, Interval]:
-    """Average precision of each kind against all normal rows, with a bootstrap interval.
+    """Average precision of each kind, and "overall", against all normal rows, with an interval.
 
     Every resample draws, with replacement, as many rows of each kind as there are, so the
     prevalence stays what it is. The interval holds the middle `confidence` of the resampled values.
@@ -65,11 +60,6 @@ def average_precision_interval(
     confidence : float, default=0.95
     n_resamples : int, default=1000
     random_state : int, RandomState instance or None, default=None
-
-    Returns
-    -------
-    dict of str to Interval
-        For each kind in alphabetical order, then for all anomalies as "overall".
 
     Notes
     -----
@@ -140,11 +130,6 @@ def average_precision_difference(
     kind, normal, confidence, n_resamples, random_state
         As in `average_precision_interval`.
 
-    Returns
-    -------
-    dict of str to Difference
-        The first less the second, for each kind in alphabetical order, then "overall".
-
     Examples
     --------
     >>> import numpy as np
@@ -165,15 +150,10 @@ def average_precision_difference(
     return {name: Difference(*ends) for name, ends in found.items()}
 
 
-def check_confidence(confidence: float) -> None:
+def check_share(name: str, value: float, *, hint: str = "Take 0.95 for 95 %.") -> None:
     """Refuse 95 if 0.95 is meant."""
-    if not 0 < confidence < 1:
-        raise ParameterError(
-            "confidence",
-            expected="a share between 0 and 1",
-            got=confidence,
-            hint="Take 0.95 for 95 %.",
-        )
+    if not 0 < value < 1:
+        raise ParameterError(name, expected="a share between 0 and 1", got=value, hint=hint)
 
 
 def _ends(
@@ -187,7 +167,7 @@ def _ends(
     checked = [checked_scores(score, kind, normal=normal) for score in scores]
     kind = checked[0][1]
     confidence, n_resamples, random_state = draws
-    check_confidence(confidence)
+    check_share("confidence", confidence)
     if n_resamples < 1:
         raise ParameterError(
             "n_resamples", expected="at least 1", got=n_resamples, hint="Take 1000."

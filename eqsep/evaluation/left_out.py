@@ -12,6 +12,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.comparison import aligned
+from eqsep.evaluation.intervals import check_share
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, average_precision_by_kind, check_kinds
 from eqsep.progress import steps
 from eqsep.separators.scores import anomaly_score
@@ -150,7 +151,7 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
         may_train = ~in_test
     else:
         in_test = _divide_units(kind, units, normal=normal, test_size=test_size, rng=rng)
-        may_train = ~in_test & ~units.near(in_test)
+        may_train = units.apart(in_test)
         seen_kinds = _on_both_sides(seen_kinds, kind, in_test, may_train)
     if seen is not None:
         unknown = [name for name in seen if name not in seen_kinds]
@@ -224,7 +225,7 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
     folds = by(min(*each, n_folds), shuffle=True, random_state=random_state)
     tests = [test for _, test in folds.split(kind, kind, None if units is None else unit)]
     in_tests = [np.isin(np.arange(len(kind)), test) for test in tests]
-    trains = [~test if units is None else ~test & ~units.near(test) for test in in_tests]
+    trains = [~test if units is None else units.apart(test) for test in in_tests]
     models = _fit_each(estimator, X, kind != normal, trains=trains, groups=groups, time=time)
     score = np.empty(len(kind))
     for model, test in zip(models, tests, strict=True):
@@ -248,13 +249,7 @@ def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list
             f"Every kind needs at least 2 rows, one to train and one to test on, got {scarce}. "
             f"Drop these kinds or merge them with others."
         )
-    if not 0 < test_size < 1:
-        raise ParameterError(
-            "test_size",
-            expected="a share between 0 and 1",
-            got=test_size,
-            hint="Take 0.5 for half.",
-        )
+    check_share("test_size", test_size, hint="Take 0.5 for half.")
     return names
 
 
@@ -265,12 +260,12 @@ class Units:
     unit: np.ndarray  # numbers from 0 on; blocks in the order of time
     share: np.ndarray  # of the block that has passed; 1/2 in groups, which are not near each other
 
-    def near(self, in_test: np.ndarray) -> np.ndarray:
-        """Which rows outside the test are near a unit of it.  (n_rows,) -> (n_rows,)"""
+    def apart(self, in_test: np.ndarray) -> np.ndarray:
+        """Which rows are neither in the test nor near a unit of it.  (n_rows,) -> (n_rows,)"""
         tested = np.unique(self.unit[in_test])
         before = (self.share < _GAP) & np.isin(self.unit - 1, tested)
         after = (self.share > 1 - _GAP) & np.isin(self.unit + 1, tested)
-        return np.logical_and(before | after, ~in_test)
+        return ~(in_test | before | after)
 
 
 def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
@@ -314,10 +309,7 @@ def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
 def _divide_units(
     kind: np.ndarray, units: Units, *, normal: str, test_size: float, rng: Any
 ) -> np.ndarray:
-    """Which rows are kept for the test: that share of the units of every kind, the rarest first.
-
-    A kind of one unit is in the test: it is unseen.
-    """
+    """The same by whole units, the rarest kind first; a kind of one unit is in the test: unseen."""
     unit = units.unit
     in_test = np.full(unit.max() + 1, -1)
     names = {name: np.unique(unit[kind == name]) for name in np.unique(kind).tolist()}
@@ -353,10 +345,9 @@ def _on_both_sides(
 def _fit_each(
     estimator: Any, X: Any, y: np.ndarray, *, trains: list[np.ndarray], groups: Any, time: Any
 ) -> list[Any]:
-    """A clone of the estimator fitted on each set of training rows.
+    """A clone of the estimator fitted on each set of training rows, in any form of X.
 
-    `cross_validate` takes rows of arrays, frames and sparse matrices; its scores are not used,
-    since they do not know kinds.
+    The scores of `cross_validate` are not used, since they do not know kinds.
     """
     params = {
         name: np.asarray(values)
@@ -386,18 +377,17 @@ def _measure(tested: Tested, *, seen: str) -> SeenKind:
     """Average precision and prevalence of the seen kind, the unseen ones and all of them."""
     score, kind, normal = tested.score, tested.kind, tested.normal
     by_kind = average_precision_by_kind(score, kind, normal=normal)
-    known = (kind == seen) | (kind == normal)
-    is_unseen = kind != seen
+    known, others = (kind == seen) | (kind == normal), kind != seen
     unseen = {OVERALL: np.nan}
-    if (kind[is_unseen] != normal).any():
-        unseen = average_precision_by_kind(score[is_unseen], kind[is_unseen], normal=normal)
+    if (kind[others] != normal).any():
+        unseen = average_precision_by_kind(score[others], kind[others], normal=normal)
     return SeenKind(
         kind=str(seen),
         seen=by_kind[str(seen)],
         unseen=unseen[OVERALL],
         overall=by_kind[OVERALL],
         seen_prevalence=float(np.mean(kind[known] != normal)),
-        unseen_prevalence=float(np.mean(kind[is_unseen] != normal)),
+        unseen_prevalence=float(np.mean(kind[others] != normal)),
         overall_prevalence=float(np.mean(kind != normal)),
         by_kind=by_kind,
         tested=tested,

@@ -15,13 +15,7 @@ from eqsep.errors import MissingExtraError
 
 @dataclass(frozen=True)
 class Peer:
-    """Another method.
-
-    Examples
-    --------
-    >>> PEERS["random forest"].build(random_state=0, n_estimators=50)
-    RandomForestClassifier(n_estimators=50, random_state=0)
-    """
+    """Another method: `PEERS["random forest"].build(random_state=0, n_estimators=50)`."""
 
     make: Callable[..., Any]  # from settings to an estimator
     settings: Mapping[str, Any] = field(default_factory=dict)  # unless `build` is given others

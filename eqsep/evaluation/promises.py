@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import betabinom, binomtest, sem, t
 
-from eqsep.evaluation.intervals import check_confidence
+from eqsep.evaluation.intervals import check_share
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
@@ -158,7 +158,7 @@ def kept_promises(
     >>> [(p.rate, p.measured, p.verdict) for p in kept][:2]
     [(0.005, 0.005, 'as promised'), (0.01, 0.01, 'as promised')]
     """
-    check_confidence(confidence)
+    check_share("confidence", confidence)
     score, ordered = np.asarray(score, dtype=float), np.sort(np.asarray(calibration, dtype=float))
     n, m = len(ordered), len(score)
     tail = (1 - confidence) / 2

@@ -11,7 +11,7 @@ from eqsep import __version__
 from eqsep.detector.audit import Fitted
 from eqsep.detector.model import Model
 from eqsep.errors import MissingExtraError, UserError
-from eqsep.export.graph import Graph, Value, in_blocks, rows_at_once
+from eqsep.export.graph import AT_ONCE, Graph, Value, in_blocks
 from eqsep.export.score import ScoreGraph
 from eqsep.export.table import TableGraph
 from eqsep.files import written_whole
@@ -110,7 +110,7 @@ def _add_outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
     model = scores.model
     n_differences = table.n_differences * len(model.plan.terms.landmarks)
     n_compared = max(KNOTS * len(table.numbers), len(model.calibration.scores))
-    most = rows_at_once(max(n_differences, n_compared))
+    most = int(np.clip(AT_ONCE // max(n_differences, n_compared), 1, 256))
     first: Any = read.numbers or read.codes
     n = graph("Slice", graph("Shape", first), np.array([0]), np.array([1]))
     score, p_value = in_blocks(graph, n, body, most=most)

@@ -72,11 +72,6 @@ class Graph:
         return Graph(self.taken, [], self.constants, self._numbers)
 
 
-def rows_at_once(numbers_a_row: int) -> int:
-    """How many rows to take at once, if each needs so many numbers."""
-    return int(np.clip(AT_ONCE // numbers_a_row, 1, 256))
-
-
 def in_blocks(
     graph: Graph, n: Value, body: Callable[[Graph, Value], list[Value]], *, most: int
 ) -> list[Value]:

@@ -9,9 +9,10 @@ import numpy as np
 from eqsep.detector.model import Model
 from eqsep.detector.score import MOST_ALIKE
 from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
+from eqsep.engine.kernels import manhattan
 from eqsep.engine.trees import Trees
 from eqsep.export.graph import Graph, Value
-from eqsep.export.table import Encoded, name_distances, name_outputs
+from eqsep.export.table import Encoded, name_outputs
 
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely
@@ -171,7 +172,8 @@ class ScoreGraph:
             tables = []
             for c in rows.named:
                 places = range(c.first, c.first + len(c.learnt.outputs))
-                tables.append(name_distances(c.learnt, self._landmarks(places)))
+                landmarks = self._landmarks(places)  # (m, k)
+                tables.append(manhattan(name_outputs(c.learnt).astype(landmarks.dtype), landmarks))
             parts.append(graph("MatMul", rows.names.value, np.concatenate(tables)))
         return graph("Add", *parts) if len(parts) == 2 else parts[0]
 

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from eqsep.engine.kernels import manhattan
 from eqsep.errors import UserError
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.tables.encoder import Encoder
@@ -147,11 +146,6 @@ def name_part(graph: Graph, codes: Value, columns: Sequence[Placed[Category]]) -
     is_named = graph("Equal", given, np.array([code for _, code in outputs]))
     places = [column.first + code for column, code in outputs]
     return Part(graph.cast(is_named, np.float32), places)
-
-
-def name_distances(category: Category, landmarks: np.ndarray) -> np.ndarray:
-    """How far each name is from the landmarks' outputs of that column.  (m, k) -> (k, m)"""
-    return manhattan(name_outputs(category).astype(landmarks.dtype), landmarks)
 
 
 def name_outputs(category: Category) -> np.ndarray:

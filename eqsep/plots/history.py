@@ -15,6 +15,11 @@ from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, Display, a
 
 _LINES = (NORMAL_COLOUR, *KIND_COLOURS)
 _COLUMNS = 4  # that have moved most are drawn
+_DRIFT_LABELS = {
+    "martingale": "martingale",
+    "alarms": "share of alarms",
+    "shifts": "standard errors",
+}
 _FEW = 200  # rows before which a share of alarms is mostly chance
 
 
@@ -40,14 +45,10 @@ class HistoryDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, quantity: str = "sigma", ax: Axes | None = None
     ) -> "HistoryDisplay":
-        """Draw the history of a fitted `NetworkSeparator` or `DeepSAD`.
+        """Draw the history of a fitted `NetworkSeparator` or `DeepSAD` on `ax`, or a new figure.
 
-        Parameters
-        ----------
-        quantity : {"sigma", "loss"}, default="sigma"
-            The widths of the hidden bumps by layer, or the losses in training and on held-out rows.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        The quantity is "sigma", the widths of the hidden bumps by layer, or "loss", the losses in
+        training and on held-out rows.
         """
         history = estimator.history_
         losses = {"training": history.loss, "held out": history.validation_loss}
@@ -87,26 +88,20 @@ class DriftDisplay(Display):
     limit: float  #: 1 / delta, the promised rate, or the standard errors of a moved column.
 
     def _draw(self, title: str | None) -> None:
-        draw, label = {
-            "martingale": (self._martingale, "martingale"),
-            "alarms": (self._alarms, "share of alarms"),
-            "shifts": (self._shifts, "standard errors"),
-        }[self.quantity]
         self.ax_.axhline(self.limit, color=INK, linewidth=1, linestyle="--")
-        if self.quantity == "shifts":
+        rows = self.history.rows
+        if self.quantity == "martingale":
+            self.ax_.plot(rows, self.history.martingale, color=NORMAL_COLOUR, linewidth=2)
+            self.ax_.set_yscale("log")
+        elif self.quantity == "alarms":
+            shown = rows >= _FEW
+            share = self.history.alarms[shown] / rows[shown]
+            self.ax_.plot(rows[shown], share, color=NORMAL_COLOUR, linewidth=2)
+            self.ax_.set_ylim(0, None)
+        else:
             self.ax_.axhline(-self.limit, color=INK, linewidth=1, linestyle="--")
-        draw()
-        frame(self.ax_, title=title, x_label="rows", y_label=label)
-
-    def _martingale(self) -> None:
-        self.ax_.plot(self.history.rows, self.history.martingale, color=NORMAL_COLOUR, linewidth=2)
-        self.ax_.set_yscale("log")
-
-    def _alarms(self) -> None:
-        shown = self.history.rows >= _FEW
-        rows, alarms = self.history.rows[shown], self.history.alarms[shown]
-        self.ax_.plot(rows, alarms / rows, color=NORMAL_COLOUR, linewidth=2)
-        self.ax_.set_ylim(0, None)
+            self._shifts()
+        frame(self.ax_, title=title, x_label="rows", y_label=_DRIFT_LABELS[self.quantity])
 
     def _shifts(self) -> None:
         rows, shifts = self.history.shift_rows, self.history.shifts

@@ -57,26 +57,14 @@ class PrecisionRecallByKindDisplay(Display):
         seen: Collection[str] | None = None,
         ax: Axes | None = None,
     ) -> "PrecisionRecallByKindDisplay":
-        """Draw how a fitted estimator finds each kind among the rows `X`.
+        """Draw how a fitted estimator finds each kind among rows that it has not learnt.
 
-        Parameters
-        ----------
-        estimator : fitted scikit-learn estimator
-            Scored by `eqsep.evaluation.anomaly_score`.
-        X : table
-            Rows that the estimator has not learnt.
-        kind : array-like of str of shape (n_rows,)
-        normal : str, default="normal"
-            The name of the normal kind.
-        seen : collection of str, default=None
-            The kinds that were seen in training; a detector's own `kinds_` by default.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        It is scored by `eqsep.evaluation.anomaly_score`. The kinds that were `seen` in training are
+        a detector's `kinds_` by default. Draws on `ax`, or on a new figure.
         """
-        known = getattr(estimator, "kinds_", None) if seen is None else seen
-        return cls.from_predictions(
-            anomaly_score(estimator, X), kind, normal=normal, seen=known, ax=ax
-        )
+        seen = getattr(estimator, "kinds_", None) if seen is None else seen
+        score = anomaly_score(estimator, X)
+        return cls.from_predictions(score, kind, normal=normal, seen=seen, ax=ax)
 
     @classmethod
     def from_predictions(

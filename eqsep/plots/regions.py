@@ -68,14 +68,13 @@ class RegionDisplay(Display):
         title: str | None = None,
         grid_resolution: int = 200,
     ) -> "RegionDisplay":
-        """Draw the score of a fitted estimator over the plane around the rows `X`.
+        """Draw the score of a fitted estimator over the plane, a third beyond the range of rows.
 
         Parameters
         ----------
         estimator : fitted scikit-learn estimator
             Scored by `eqsep.evaluation.anomaly_score`.
         X : array or pandas frame of shape (n_rows, 2)
-            The rows; the picture reaches a third of their range beyond them.
         y : array-like of shape (n_rows,), default=None
             0 or 1, or the kind of each row; without it the rows are not drawn.
         ax : matplotlib Axes, default=None
@@ -226,19 +225,10 @@ class ClosednessDisplay(Display):
         random_state: Any = 0,
         ax: Axes | None = None,
     ) -> "ClosednessDisplay":
-        """Draw the score of a fitted `Detector` along one column.
+        """Draw the score of a fitted `Detector` along one column of normal rows.
 
-        Parameters
-        ----------
-        estimator : Detector
-        X : table
-            Normal rows.
-        column : str
-            x0, x1, … if the table has no names.
-        random_state : int, RandomState or None, default=0
-            Decides which rows are varied.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        Columns are called x0, x1, … if the table has no names; `random_state` decides which rows
+        are varied. Draws on `ax`, or on a new figure.
         """
         found = {c.column: c for c in closedness_by_column(estimator, X, random_state=random_state)}
         if column not in found:

@@ -65,13 +65,8 @@ def assessment_report(
 
     Parameters
     ----------
-    detector : Detector
-    X : table
-        Rows that it has not learnt.
-    kind : array-like of str of shape (n_rows,)
-        The kind of each row, by the names that the detector gives; some are "normal".
-    review : Review, default=None
-        As in `eqsep.evaluation.assess`.
+    detector, X, kind, review
+        As in `eqsep.evaluation.assess`; normal rows are called "normal".
     notes : sequence of str
         What to know about the rows.
     names : sequence of str, default=None
@@ -88,7 +83,6 @@ def assessment_report(
     """
     table, model = read_table(X, name="assessment_report"), detector.model_
     kind = np.asarray(kind).astype(str)
-    names = names or [f"row {i:,}" for i in range(1, len(kind) + 1)]
     assessment = assess(detector, table, kind, review=review)
     kinds, times = np.unique(kind, return_counts=True)
     counts = dict(zip(kinds.tolist(), times.tolist(), strict=True))

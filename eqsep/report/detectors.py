@@ -119,7 +119,6 @@ def detector_report(
     """
     table = read_table(held.X, name="detector_report")
     kind = np.asarray(held.kind).astype(str)
-    names = held.names or [f"row {i:,}" for i in range(1, table.n_rows + 1)]
     normal = np.flatnonzero(kind == held.normal)
     if not len(normal):
         raise UserError(
@@ -136,23 +135,24 @@ def detector_report(
     usual = table.take(normal) if held.usual is None else read_table(held.usual, name="usual")
     varied = np.random.default_rng(0).permutation(usual.n_rows)[:_MOST_VARIED]
     measured = measured_on(trial, table, kind, normal=word, doubted=held.doubted)
-    alarms = top_alarms(trial, table, kind, names=names)
+    alarms = top_alarms(trial, table, kind, names=held.names)
     columns = column_verdicts(
         closedness_by_column(detector, usual.take(varied)),
         reads=learnt.columns,
         usual=usual,
         alarms=alarms,
     )
-    findings = [one for one in warnings if isinstance(one, Finding)]
     usage = usage or Usage()
     first = answer(
         detector,
         learnt=learnt,
         measured=measured,
         columns=columns,
-        findings=findings,
+        findings=[one for one in warnings if isinstance(one, Finding)],
         words=usage.words,
     )
+    texts = [usage.words(w.warning()) if isinstance(w, Finding) else w for w in warnings]
+    given = [step.finding for step in first.steps if step.finding]
     return DetectorReport(
         title=title,
         answer=first,
@@ -161,15 +161,8 @@ def detector_report(
         note=held.note,
         alarms=alarms,
         columns=columns,
-        warnings=_others(warnings, first, usage.words),
+        warnings=tuple(text for text in texts if not any(one in text for one in given)),
         usage=usage,
         workload=workload(learnt, measured),
         later=None if held.later is None else later_shares(held.later, normal=held.normal),
     )
-
-
-def _others(warnings: Sequence[str | Finding], first: Answer, words: Words) -> tuple[str, ...]:
-    """The warnings, without those that the answer gives."""
-    texts = [words(w.warning()) if isinstance(w, Finding) else w for w in warnings]
-    given = [step.finding for step in first.steps if step.finding]
-    return tuple(text for text in texts if not any(message in text for message in given))

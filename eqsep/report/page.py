@@ -58,7 +58,6 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> import numpy as np
     >>> from eqsep import Detector
     >>> from eqsep.report import HeldOut, detector_report

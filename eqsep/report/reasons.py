@@ -13,6 +13,7 @@ from eqsep.detector.model import Model
 from eqsep.tables.reading import Table
 
 _DIGITS = 3  # of numbers that are shown
+_REASONS = 4  # columns that are named for each alarm
 _MOST, _SHOWN = 12, 10  # columns that are shown at once; of more than these, so many
 
 
@@ -48,14 +49,13 @@ def top_alarms(
     table: Table,
     kind: np.ndarray,
     *,
-    names: Sequence[str],
+    names: Sequence[str] | None,
     most: int = 12,
-    reasons: int = 4,
 ) -> tuple[Alarm, ...]:
     """The highest alarms, from every label in turn, so that no kind hides the others.
 
-    Rows with the same encoded values are one alarm. `names` are what rows are called, `reasons` is
-    the number of columns that are named for each alarm.
+    Rows with the same encoded values are one alarm. `names` are what rows are called, by default
+    their numbers.
     """
     model = detector.model_
     score = model.scores(table)
@@ -77,12 +77,12 @@ def top_alarms(
         chosen.tolist(),
         model.kind_of(picked).tolist(),
         model.p_value(picked).tolist(),
-        model.explain(picked, top=reasons),
+        model.explain(picked, top=_REASONS),
         strict=True,
     )
     return tuple(
         Alarm(
-            row=names[i],
+            row=names[i] if names else f"row {i + 1:,}",
             label=str(kind[i]),
             name=name,
             p_value=p,
