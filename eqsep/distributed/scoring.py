@@ -31,15 +31,13 @@ def score(
     ----------
     model : Detector or path
         A fitted detector, or the file of one. It is sent to each machine once.
-    dataset : ray.data.Dataset, pyarrow.dataset.Dataset, str or path
+    dataset, cpus_per_task
         As in `fit`.
     address : str, default=None
         As in `fit`. Rows are scored when the result is read or written, so a cluster that is
         started here runs until `ray.shutdown()` or the end of the process.
     keep : sequence of str, default=None
         The columns that the result has besides the four; None is all.
-    cpus_per_task : float, default=1
-        As in `fit`.
     """
     detector = model if isinstance(model, Detector) else load_model(model)
     check_no_windows(detector.plan_.windows)

@@ -45,10 +45,9 @@ class Review:
         if self.top < 1:
             raise ParameterError("top", expected="a number of rows, 1 or more", got=self.top)
         for name in ("cost_alarm", "cost_miss"):
-            if (getattr(self, name) or 0) < 0:
-                raise ParameterError(
-                    name, expected="a number of at least 0", got=getattr(self, name)
-                )
+            cost = getattr(self, name)
+            if cost is not None and cost < 0:
+                raise ParameterError(name, expected="a number of at least 0", got=cost)
         if (self.cost_alarm is None) != (self.cost_miss is None):
             raise UserError(
                 "Costs come in pairs, that of an alarm and that of a miss: got one of them.",

@@ -52,7 +52,7 @@ def detection_delay(
         Whether each row raises an alarm.
     kind : array-like of str of shape (n_rows,)
     time : array-like of shape (n_rows,), default=None
-        Numbers or dates that put the rows of a run in order (default: they are in order).
+        Numbers or dates that put the rows of a run in order.
     groups : array-like of shape (n_rows,), default=None
         The run of each row (default: all rows are one).
     normal : str, default="normal"

@@ -37,7 +37,7 @@ class ScoreHistogram:
 
 
 def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, float]:
-    """Average precision of each kind of anomaly against all normal rows, and of all together.
+    """Average precision of each kind of anomaly against all normal rows, and then "overall".
 
     Parameters
     ----------
@@ -46,11 +46,6 @@ def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") 
     kind : array-like of str of shape (n_rows,)
     normal : str, default="normal"
         The name of the normal kind.
-
-    Returns
-    -------
-    dict
-        For each kind in alphabetical order, then for all anomalies as "overall".
 
     Examples
     --------
@@ -98,13 +93,7 @@ def score_histogram(
 ) -> ScoreHistogram:
     """Count the scores of each kind in the same bins.
 
-    Parameters
-    ----------
-    score : array-like of shape (n_rows,)
-    kind : array-like of str of shape (n_rows,)
-        All rows may be normal.
-    threshold : float, default=None
-        The score above which a row raises an alarm.
+    Rows raise an alarm if their score is above the `threshold`. All rows may be normal.
 
     Examples
     --------

@@ -76,11 +76,10 @@ class LeaveOneKindOut:
     def __str__(self) -> str:
         cells = [("seen kind", "seen", "(chance)", "unseen", "(chance)", "overall", "(chance)")]
         for row in self.rows():
-            pairs = (
-                (f"{row[name]:.3f}", f"({row[f'{name}_prevalence']:.3f})")
-                for name in ("seen", "unseen", "overall")
-            )
-            cells.append((row["kind"], *(cell for pair in pairs for cell in pair)))
+            numbers = []
+            for name in ("seen", "unseen", "overall"):
+                numbers += [f"{row[name]:.3f}", f"({row[f'{name}_prevalence']:.3f})"]
+            cells.append((row["kind"], *numbers))
         return aligned(cells)
 
 

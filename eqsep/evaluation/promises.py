@@ -147,9 +147,9 @@ def kept_promises(
 
     Notes
     -----
-    With the k-th highest of n scores as the threshold, the share of normal rows above it is
-    distributed as Beta(k, n + 1 - k) over draws of the calibrating rows, and the number of alarms
-    among m new rows as the beta-binomial of the same parameters.
+    With the k-th highest of n scores as the threshold, the share of normal rows above it follows
+    Beta(k, n + 1 - k) over draws of the calibrating rows, and the alarms among new rows the
+    beta-binomial distribution.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def _graph_of(model: Model) -> Any:
     table, scores = TableGraph(model.plan.encoder), ScoreGraph(model)
     table.check(reserved=OUTPUTS)
     inputs = table.inputs()
-    graph = Graph(taken=[*OUTPUTS, *(i.name for i in inputs)])
+    graph = Graph(taken=frozenset([*OUTPUTS, *(i.name for i in inputs)]))
     _add_outputs(graph, table, scores)
     types = dict.fromkeys(OUTPUTS, TensorProto.DOUBLE) | {"label": TensorProto.INT64}
     outputs = [helper.make_tensor_value_info(name, of, ["n"]) for name, of in types.items()]
@@ -101,17 +101,18 @@ def _graph_of(model: Model) -> Any:
 
 
 def _add_outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
-    read = table.read(graph)
+    numbers, codes = table.read(graph)
 
     def body(inner: Graph, rows: Value) -> list[Value]:
-        score = scores.score(inner, table.encode(inner, read.take(inner, rows)))
+        taken = (value and inner("Gather", value, rows, axis=0) for value in (numbers, codes))
+        score = scores.score(inner, table.encode(inner, *taken))
         return [score, scores.p_value(inner, score)]
 
     model = scores.model
     n_differences = table.n_differences * len(model.plan.terms.landmarks)
     n_compared = max(KNOTS * len(table.numbers), len(model.calibration.scores))
     most = int(np.clip(AT_ONCE // max(n_differences, n_compared), 1, 256))
-    first: Any = read.numbers or read.codes
+    first: Any = numbers or codes
     n = graph("Slice", graph("Shape", first), np.array([0]), np.array([1]))
     score, p_value = in_blocks(graph, n, body, most=most)
     graph("Identity", score, result="score")

@@ -1,6 +1,6 @@
 """Nodes and constants of a graph, written down as expressions, and its loop over blocks of rows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -29,13 +29,10 @@ class Graph:
     names in `taken` are those of the caller's values.
     """
 
-    taken: Iterable[str] = ()
+    taken: frozenset[str] = frozenset()
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
     _numbers: Any = field(default_factory=count)
-
-    def __post_init__(self) -> None:
-        self.taken = frozenset(self.taken)
 
     def __call__(
         self, kind: str, *operands: Operand, result: str = "", domain: str = "", **attributes: Any

@@ -28,15 +28,8 @@ def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any
 
     `mlflow.pyfunc.load_model(path).predict(frame)` answers with a frame of the columns score,
     p_value, alarm and kind, and so does `mlflow models serve -m path`. The folder holds the model's
-    file and four lines that load it with the eqsep that is installed there.
-
-    Parameters
-    ----------
-    detector : Detector
-    path : str or path-like
-        A folder that does not exist yet.
-    **options
-        More of what `mlflow.pyfunc.save_model` takes: signature, input_example, metadata.
+    file and four lines that load it with the eqsep that is installed there. The `options` are those
+    of `mlflow.pyfunc.save_model`: signature, input_example, metadata.
     """
     pyfunc = _pyfunc()
     with _written(detector) as files:
@@ -46,13 +39,7 @@ def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any
 def log_pyfunc(detector: Detector, name: str, **options: Any) -> Any:
     """Log a fitted detector as a model of the present mlflow run, and return mlflow's record of it.
 
-    Parameters
-    ----------
-    detector : Detector
-    name : str
-        Of the model.
-    **options
-        More of what `mlflow.pyfunc.log_model` takes: registered_model_name, signature.
+    The `options` are those of `mlflow.pyfunc.log_model`: registered_model_name, signature.
     """
     pyfunc = _pyfunc()
     with _written(detector) as files:

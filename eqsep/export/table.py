@@ -226,19 +226,6 @@ class InputColumn:
 
 
 @dataclass(frozen=True)
-class Read:
-    """What the inputs hold: numbers (n, p) and codes of names (n, q); None where there are none."""
-
-    numbers: Value | None
-    codes: Value | None
-
-    def take(self, graph: Graph, rows: Value) -> "Read":
-        """Some of the rows."""
-        taken = (v and graph("Gather", v, rows, axis=0) for v in (self.numbers, self.codes))
-        return Read(*taken)
-
-
-@dataclass(frozen=True)
 class Encoded:
     """Encoded rows: what is measured by differences, and what by the names that it has."""
 
@@ -297,35 +284,33 @@ class TableGraph:
                     f"and fit again."
                 )
 
-    def read(self, graph: Graph) -> Read:
-        """The inputs side by side."""
-        codes = [name_codes(graph, c.name, c.category) for c in self.names]
+    def read(self, graph: Graph) -> tuple[Value | None, Value | None]:
+        """The inputs side by side: numbers (n, p) and codes of names (n, q), if there are any."""
         if self.is_matrix:
-            return Read(MATRIX, None)
-        return Read(
-            _side_by_side(graph, [column.name for column in self.numbers]),
-            _side_by_side(graph, codes),
-        )
+            return MATRIX, None
+        codes = [name_codes(graph, c.name, c.category) for c in self.names]
+        numbers = _side_by_side(graph, [column.name for column in self.numbers])
+        return numbers, _side_by_side(graph, codes)
 
-    def encode(self, graph: Graph, read: Read) -> Encoded:
+    def encode(self, graph: Graph, numbers_in: Value | None, codes_in: Value | None) -> Encoded:
         """The rows as the encoder's outputs."""
         parts, codes, named = [], [], []
-        if read.codes:
-            codes.append(read.codes)
+        if codes_in:
+            codes.append(codes_in)
             named += [Placed(c.category, i, c.first) for i, c in enumerate(self.names)]
-        if read.numbers:
+        if numbers_in:
             placed = []
             for i, learnt in enumerate(self.numbers):
                 column = learnt.column
                 if isinstance(column, Category):
-                    codes.append(truth_codes(graph, read.numbers, column, source=i))
+                    codes.append(truth_codes(graph, numbers_in, column, source=i))
                     named.append(Placed(column, len(named), learnt.first))
                 elif isinstance(column, Date):
                     placed.append(Placed(column.elapsed, i, learnt.first))
-                    parts += circle_parts(graph, read.numbers, column, source=i, first=learnt.first)
+                    parts += circle_parts(graph, numbers_in, column, source=i, first=learnt.first)
                 else:
                     placed.append(Placed(column, i, learnt.first))
-            parts += number_parts(graph, read.numbers, placed)
+            parts += number_parts(graph, numbers_in, placed)
         numbers = names = None
         if parts:
             whole = graph("Concat", *(part.value for part in parts), axis=1)

@@ -62,12 +62,15 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     asked = float(promise.false_alarm_rate), promise.confidence
     word = normal if normal in counts else NORMAL
     grouping = plan.holdout.grouping
+    doubted = WITHOUT
+    if counts.get(word):
+        doubted = "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {word}"
     return Learnt(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
         trust=trust_in(detector, counts, normal=word),
-        doubted=_doubted_rows(counts, normal=word) if plan.labels.doubts_calibration else None,
+        doubted=doubted if plan.labels.doubts_calibration else None,
         columns={
             name: _WORDS[learnt.reads]
             for name, learnt in plan.encoder.by_name.items()
@@ -88,13 +91,6 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         left_out=calibration.n_left_out,
         threshold=model.threshold,
     )
-
-
-def _doubted_rows(counts: Mapping[str, int], *, normal: str) -> str:
-    """Which rows are doubted: those without a label, those labelled normal, or both."""
-    if counts.get(normal):
-        return "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {normal}"
-    return WITHOUT
 
 
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:

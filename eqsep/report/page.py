@@ -25,10 +25,8 @@ def html(report: Report) -> str:
     """The page as one text: styles and pictures are in it, and nothing is fetched."""
     from eqsep.report import pictures  # matplotlib is slow to import, and only needed here
 
-    names = ("curves", "scores", "promises", "closedness", "backtest", "drift")
-    draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = _environment().get_template(report.template)
-    return page.render(report=report, draw=draw, version=__version__)
+    return page.render(report=report, draw=pictures, version=__version__)
 
 
 @cache

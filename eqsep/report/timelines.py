@@ -67,10 +67,8 @@ def watch_report(
     >>> X = np.random.default_rng(0).normal(size=(1500, 2))
     >>> detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(X[:900])
     >>> monitor = Monitor(detector)
-    >>> monitor.update(X[900:]).rows
-    600
-    >>> len(watch_report(monitor).history.rows)
-    12
+    >>> monitor.update(X[900:]).rows, len(watch_report(monitor).history.rows)
+    (600, 12)
     """
     model = monitor.detector.model_
     return WatchReport(
