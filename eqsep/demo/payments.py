@@ -76,11 +76,10 @@ def run_payments(
     for name, score in _others(old, new, seed, on_step):
         contenders.append(_result(name, score, new))
     on_step("report")
-    counts = {name: int(np.sum(old.kind == name)) for name in ("normal", SEEN)}
     report = detector_report(
         detector,
         HeldOut(new.X, new.kind, note=f"Measured on {n_rows:,} payments that were not learnt."),
-        counts=counts,
+        counts={name: int(np.sum(old.kind == name)) for name in ("normal", SEEN)},
         title="Card payments: one kind of anomaly seen",
     )
     return PaymentsDemo(

@@ -66,7 +66,7 @@ class TheoryDemo:
     xor: tuple[Corner, ...]
     fitted: tuple[str, ...]  # the functions that one separator fits without a mistake
     functions: tuple[str, ...]  # all Boolean functions of two inputs that are not constant
-    constants: tuple[str, ...]  # computed by a strict separator whose line meets no corner
+    constants: tuple[str, ...]  # computed by a strict separator with a line through no corner
     prevalence: float  # of the unseen circle in the test: what a random score gets there
     circles: tuple[CirclesResult, ...]  # methods that saw only the outer circle
     closing: tuple[Closing, ...]

@@ -11,7 +11,7 @@ from eqsep.errors import MissingExtraError, UserError
 
 LOCAL = "local"  # in place of an address: processes of this machine
 PATIENCE = 10  # seconds within which a cluster must answer
-RETRIES = 3  # of a task whose process dies
+RETRIES = 3  # of a task after its process has died
 _RUNNING = "auto"  # Ray's word for the cluster that runs on this machine
 
 

@@ -157,7 +157,7 @@ def _open_block(
 
 
 def _digest(table: pa.Table) -> int:
-    """A number for a block: the same however often and wherever it is made."""
+    """A number for a block: the same whenever and by whichever process it is made."""
     first = table.slice(0, _DIGESTED).combine_chunks()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, first.schema.remove_metadata()) as writer:

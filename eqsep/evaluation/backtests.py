@@ -231,7 +231,7 @@ class Period:
     name: str  #: When it begins.
     rows: int
     anomalies: int
-    known: int  #: The rows whose label was known when it began.
+    known: int  #: The rows with a known label when it began.
     alarms: dict[str, int]  #: By method, the rows that were looked at.
     caught: dict[str, int]  #: The anomalies among them.
 

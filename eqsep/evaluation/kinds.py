@@ -124,7 +124,7 @@ def check_kinds(kind: np.ndarray, *, normal: str) -> None:
     if missing := sum(map(is_missing, kind.tolist())):
         raise UserError(
             f"Expected the kind of every row, and {missing:,} of {len(kind):,} are missing. Leave "
-            f"rows out whose kind is not known: X[known], kind[known]."
+            f"out rows of unknown kind: X[known], kind[known]."
         )
     found = np.unique(kind).tolist()
     if normal not in found:

@@ -109,10 +109,8 @@ class Promise:
     alarms: int  #: Those above the threshold.
     low: float  #: The ends of the interval of their share (Clopper and Pearson's).
     high: float
-    #: If the promise is kept, the measured share lies between these with the same confidence, for
-    #: so many calibrating rows and so many new ones.
-    least_expected: float
-    most_expected: float
+    least_expected: float  #: A kept promise is measured from here, with the same confidence, …
+    most_expected: float  #: … to here.
 
     @property
     def measured(self) -> float:

@@ -22,9 +22,6 @@ WEEK = 7 * DAY
 MONDAY = 4 * DAY  # the first one since 1970
 
 
-# The outputs of learnt columns
-
-
 @dataclass(frozen=True)
 class Placed(Generic[T]):
     """A learnt column, its place among the values or codes, and the first place of its outputs."""
@@ -192,9 +189,6 @@ def _turn(graph: Graph, x: Value, cycle: str) -> Value:
     return graph("Div", graph("Floor", days), 7.0)
 
 
-# The whole table
-
-
 @dataclass(frozen=True)
 class InputColumn:
     """A column that counts: its name, what was learnt of it, and its outputs' first place."""
@@ -268,7 +262,7 @@ class TableGraph:
         ]
 
     def check(self, *, reserved: Sequence[str]) -> None:
-        """Refuse columns that cannot be inputs of a graph whose outputs are called `reserved`."""
+        """Refuse columns that cannot be inputs: the names in `reserved` are those of outputs."""
         for column in () if self.is_matrix else self.columns:
             if column.name in ("", *reserved):
                 raise UserError(

@@ -49,9 +49,7 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Path:
-    """Write `figure` to `path`, whole or not at all, and return the path.
-
-    The ending of the name decides the format.
+    """Write `figure` to `path`, whole or not at all, in the format of its ending; returns the path.
 
     Examples
     --------

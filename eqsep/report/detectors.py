@@ -24,7 +24,7 @@ from eqsep.report.measured import (
 from eqsep.report.reasons import Alarm, ColumnVerdict, column_verdicts, that_matter, top_alarms
 from eqsep.tables.reading import read_table
 
-_MOST_VARIED = 5_000  # normal rows whose range is taken
+_MOST_VARIED = 5_000  # normal rows that show the range of columns
 
 
 @dataclass(frozen=True)

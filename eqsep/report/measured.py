@@ -1,6 +1,6 @@
 """What a detector finds among rows that it has not learnt, and what that means for rows to come."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class FoundKind:
     rows: int
     precision: Interval  # average precision against all normal rows
     caught: float  # the share of its rows that raise an alarm
-    caught_at: dict[float, float] = field(default_factory=dict)  # at other rates of false alarms
+    caught_at: dict[float, float]  # at other rates of false alarms
 
 
 @dataclass(frozen=True)
