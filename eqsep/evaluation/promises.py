@@ -109,8 +109,8 @@ class Promise:
     alarms: int  #: Those above the threshold.
     low: float  #: The ends of the interval of their share (Clopper and Pearson's).
     high: float
-    least_expected: float  #: A kept promise is measured from here, with the same confidence, …
-    most_expected: float  #: … to here.
+    least_expected: float  #: The lowest share to expect if the promise is kept.
+    most_expected: float  #: The highest, with the same confidence.
 
     @property
     def measured(self) -> float:
