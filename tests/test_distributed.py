@@ -358,7 +358,7 @@ def test_where_no_cluster_is_it_is_said_at_once(monkeypatch):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(ConnectionError, match=rf"No cluster of Ray answers at {address} "):
             fit("rows.parquet", address=address)
-    with pytest.raises(ValueError, match="'somewhere' is no address of a cluster"):
+    with pytest.raises(ValueError, match="'somewhere' is not the address of a cluster"):
         fit("rows.parquet", address="somewhere")
 
 

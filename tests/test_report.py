@@ -373,7 +373,7 @@ def test_held_out_rows_without_a_normal_one_are_refused(detector, new):
 def test_a_page_that_cannot_be_made_leaves_the_old_one(report, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
-    monkeypatch.setattr(pictures, "promises_picture", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(pictures, "promises", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(report, path)
     assert path.read_text() == "old"

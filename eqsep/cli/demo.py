@@ -18,7 +18,7 @@ from eqsep.cli.console import Screen, progress, table
 from eqsep.demo import run_payments, run_theory
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
-from eqsep.demo.separation import Closing, Contender, Corner, TheoryDemo
+from eqsep.demo.separation import CirclesResult, Closing, Corner, TheoryDemo
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.io.writing import check_folder, table_writer
 from eqsep.plots import Panel, region_figure, save_figure
@@ -149,7 +149,7 @@ def _corner(one: Corner) -> tuple[str, ...]:
     return (*map(str, (one.x1, one.x2, one.y, one.predicted)), f"{one.distance:.3f}")
 
 
-def _contender(one: Contender) -> tuple[str, ...]:
+def _contender(one: CirclesResult) -> tuple[str, ...]:
     shares = (f"{one.average_precision:.3f}", f"{one.flagged:.0%}", f"{one.false_alarms:.0%}")
     return (one.method, one.gamma, *shares, "yes" if one.flags_far else "no")
 

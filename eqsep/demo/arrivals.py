@@ -28,13 +28,7 @@ _BETWEEN, _BURST = 40, (2, 7)  # normal payments between bursts, on average; fra
 def fitted_detector(
     *, n_rows: int = 4_000, n_landmarks: int = 700, random_state: Any = 0
 ) -> Detector:
-    """A detector of payments that has seen one kind of fraud.
-
-    Examples
-    --------
-    >>> fitted_detector(n_rows=600, n_landmarks=60).kinds_
-    ('card testing',)
-    """
+    """A detector of payments that has seen one kind of fraud."""
     rng = check_random_state(random_state)
     table = make_mixed_demo(n_samples=n_rows, random_state=rng)
     known = np.flatnonzero(np.isin(table.kind, ("normal", SEEN)))
@@ -50,19 +44,15 @@ def arriving(random_state: Any = None) -> Iterator[tuple[Payment, str]]:
     """Payments without end, each with its true kind, as they would be sent to a service.
 
     Frauds come in bursts of one kind, on one or two cards.
-
-    Examples
-    --------
-    >>> from itertools import islice
-    >>> rows = list(islice(arriving(random_state=0), 400))
-    >>> sorted(rows[0][0])[:4], len({kind for _, kind in rows}) > 2
-    (['account_age_days', 'amount', 'card', 'card_present'], True)
     """
     rng = check_random_state(random_state)
     waiting: dict[str, list[Payment]] = {name: [] for name in ("normal", *FRAUDS)}
     while True:
         while min(map(len, waiting.values())) < _BURST[1]:
-            _make(waiting, rng)
+            table = make_mixed_demo(n_samples=_BLOCK, random_state=rng)
+            for row, kind in zip(table.X, table.kind.tolist(), strict=True):
+                if kind in waiting:
+                    waiting[kind].append(_as_sent(row))
         for _ in range(min(1 + rng.poisson(_BETWEEN), len(waiting["normal"]))):
             yield {ENTITY: _card(rng), **waiting["normal"].pop()}, "normal"
         kind = str(rng.choice(FRAUDS))
@@ -75,17 +65,7 @@ def arriving(random_state: Any = None) -> Iterator[tuple[Payment, str]]:
 def arriving_live(
     take: Callable[[list[Payment]], object], *, speed: float, random_state: Any = None
 ) -> Iterator[None]:
-    """Hand payments to `take` in the background while the block runs, `speed` of them a second.
-
-    Examples
-    --------
-    >>> taken = []
-    >>> with arriving_live(taken.extend, speed=500, random_state=0):
-    ...     while len(taken) < 20:
-    ...         time.sleep(0.01)
-    >>> len(taken) >= 20
-    True
-    """
+    """Hand payments to `take` in the background while the block runs, `speed` of them a second."""
     ends = threading.Event()
     payments = arriving(random_state)
 
@@ -106,13 +86,6 @@ def arriving_live(
     finally:
         ends.set()
         thread.join()
-
-
-def _make(waiting: dict[str, list[Payment]], rng: Any) -> None:
-    table = make_mixed_demo(n_samples=_BLOCK, random_state=rng)
-    for row, kind in zip(table.X, table.kind.tolist(), strict=True):
-        if kind in waiting:
-            waiting[kind].append(_as_sent(row))
 
 
 def _as_sent(row: Payment) -> Payment:

@@ -13,7 +13,7 @@ from eqsep.datasets import Table, make_mixed_demo
 from eqsep.detector import Detector
 from eqsep.evaluation import OVERALL, anomaly_score, average_precision_by_kind, prevalence_by_kind
 from eqsep.evaluation.peers import PEERS, training_data
-from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
+from eqsep.report import DetectorReport, HeldOut, detector_report
 from eqsep.report.reasons import Alarm
 from eqsep.tables import TableEncoder
 
@@ -22,7 +22,7 @@ _THRESHOLDS = {"random forest": 0.5, "isolation forest": 0.0}  # of a probabilit
 
 
 @dataclass(frozen=True)
-class Contender:
+class PaymentsResult:
     """How a method that saw one kind of anomaly does on new payments."""
 
     method: str
@@ -40,7 +40,7 @@ class PaymentsDemo:
     detector: Detector
     old: Table  # the payments that were learnt, with one kind of anomaly
     new: Table
-    contenders: tuple[Contender, ...]  # the detector first
+    contenders: tuple[PaymentsResult, ...]  # the detector first
     chance: tuple[float, ...]  # average precision of a random score, on seen and unseen kinds
     alarms: tuple[Alarm, ...]  # the highest of each of some unseen kinds
     report: DetectorReport
@@ -61,12 +61,6 @@ def run_payments(
     """Learn payments with one kind of anomaly, and meet five more: half a minute, no network.
 
     There are `n_rows` old payments and as many new ones; `on_step` is called with each step's name.
-
-    Examples
-    --------
-    >>> demo = run_payments(n_rows=600, n_landmarks=60)
-    >>> [one.method for one in demo.contenders]
-    ['eqsep', 'random forest', 'isolation forest']
     """
     rng = check_random_state(random_state)
     old, new = (make_mixed_demo(n_samples=n_rows, random_state=rng) for _ in range(2))
@@ -77,21 +71,16 @@ def run_payments(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # made-up rows, of the same months
         detector = Detector(n_landmarks=n_landmarks, random_state=seed).fit(old.X, old.kind)
-    contenders = [
-        _contend(
-            "eqsep", detector.decision_function(new.X), new, promised=detector.false_alarm_rate
-        )
-    ]
+    score = detector.decision_function(new.X)
+    contenders = [_result("eqsep", score, new, promised=detector.false_alarm_rate)]
     for name, score in _others(old, new, seed, on_step):
-        contenders.append(_contend(name, score, new))
+        contenders.append(_result(name, score, new))
     on_step("report")
-    counts = {name: int(np.sum(old.kind == name)) for name in ("normal", SEEN)}
     report = detector_report(
         detector,
         HeldOut(new.X, new.kind, note=f"Measured on {n_rows:,} payments that were not learnt."),
-        counts=counts,
+        counts={name: int(np.sum(old.kind == name)) for name in ("normal", SEEN)},
         title="Card payments: one kind of anomaly seen",
-        usage=Usage(),
     )
     return PaymentsDemo(
         detector=detector,
@@ -118,14 +107,14 @@ def _others(
         yield name, anomaly_score(model, fresh) - threshold
 
 
-def _contend(
+def _result(
     method: str, score: np.ndarray, new: Table, *, promised: float | None = None
-) -> Contender:
+) -> PaymentsResult:
     seen, unseen = (
         average_precision_by_kind(score[rows], new.kind[rows])[OVERALL] for rows in _parts(new.kind)
     )
     is_normal, is_seen = new.kind == "normal", new.kind == SEEN
-    return Contender(
+    return PaymentsResult(
         method=method,
         seen=seen,
         unseen=unseen,

@@ -36,7 +36,7 @@ class Corner:
 
 
 @dataclass(frozen=True)
-class Contender:
+class CirclesResult:
     """A method on the circles: how it ranks the unseen circle, and what it flags at score 0."""
 
     method: str
@@ -49,15 +49,12 @@ class Contender:
 
 @dataclass(frozen=True)
 class Closing:
-    """How many separators of a family close a region, and how likely random ones do.
-
-    The chances are those of `closing_probability`: that random normals leave no way out.
-    """
+    """How many separators of a family close a region, and how likely random ones do."""
 
     n_features: int
     family: str
     number: int
-    at_n: float
+    at_n: float  # the `closing_probability` of n separators
     at_n_plus_1: float
     at_2n: float
 
@@ -69,64 +66,49 @@ class TheoryDemo:
     xor: tuple[Corner, ...]
     fitted: tuple[str, ...]  # the functions that one separator fits without a mistake
     functions: tuple[str, ...]  # all Boolean functions of two inputs that are not constant
-    constants: tuple[str, ...]  # computed by a strict separator whose line meets no corner
+    constants: tuple[str, ...]  # computed by a strict separator with a line through no corner
     prevalence: float  # of the unseen circle in the test: what a random score gets there
-    circles: tuple[Contender, ...]  # methods that saw only the outer circle
+    circles: tuple[CirclesResult, ...]  # methods that saw only the outer circle
     closing: tuple[Closing, ...]
     panels: tuple[Drawing, ...]
 
 
 def run_theory(*, random_state: int = 0) -> TheoryDemo:
-    """Fit a few separators on built-in data: a few seconds, no files and no network.
-
-    Examples
-    --------
-    >>> demo = run_theory()
-    >>> [corner.predicted for corner in demo.xor]
-    [0, 1, 1, 0]
-    >>> len(demo.fitted), len(demo.functions), demo.constants
-    (14, 14, ('false', 'true'))
-    """
-    logic = _fit_logic(random_state)
+    """Fit a few separators on built-in data: a few seconds, no files and no network."""
+    logic = {  # a separator for each Boolean function of two inputs that takes both values
+        name: EqualitySeparator(random_state=random_state).fit(*make_logic(name))
+        for name in LOGIC_NAMES
+        if len(np.unique(make_logic(name)[1])) == 2
+    }
     circles = make_circles(random_state=random_state)
     models = {
         name: model.fit(circles.X_train, circles.y_train)
-        for name, model in _contenders(random_state).items()
+        for name, model in _methods(random_state).items()
     }
-    contenders = {name: _contend(*name, model, circles) for name, model in models.items()}
+    results = {name: _result(*name, model, circles) for name, model in models.items()}
     return TheoryDemo(
         xor=_corners(logic["xor"]),
         fitted=tuple(
             name for name, model in logic.items() if model.score(*make_logic(name)) == 1.0
         ),
         functions=tuple(logic),
-        constants=tuple(name for name in LOGIC_NAMES if name not in logic and _is_computed(name)),
+        constants=tuple(
+            name
+            for name in LOGIC_NAMES
+            if name not in logic
+            and separating_hyperplane(*make_logic(name), family="strict-equality") is not None
+        ),
         prevalence=float(circles.y_test.mean()),
-        circles=tuple(contenders.values()),
+        circles=tuple(results.values()),
         closing=tuple(_closing(n, family) for n in (2, 3, 10) for family in FAMILIES),
         panels=(
             *(
                 (logic[name], *make_logic(name), f"{name.upper()} by one equality separator")
                 for name in ("xor", "and")
             ),
-            *(_circle_panel(contenders[name], models[name], circles) for name in _DRAWN),
+            *(_circle_panel(results[name], models[name], circles) for name in _DRAWN),
         ),
     )
-
-
-def _fit_logic(random_state: int) -> dict[str, EqualitySeparator]:
-    """One separator for each Boolean function of two inputs that takes both values."""
-    data = {name: make_logic(name) for name in LOGIC_NAMES}
-    return {
-        name: EqualitySeparator(random_state=random_state).fit(X, y)
-        for name, (X, y) in data.items()
-        if len(np.unique(y)) == 2
-    }
-
-
-def _is_computed(name: str) -> bool:
-    """Whether a strict equality separator computes the function, decided exactly."""
-    return separating_hyperplane(*make_logic(name), family="strict-equality") is not None
 
 
 def _corners(model: EqualitySeparator) -> tuple[Corner, ...]:
@@ -138,7 +120,7 @@ def _corners(model: EqualitySeparator) -> tuple[Corner, ...]:
     )
 
 
-def _contenders(random_state: int) -> dict[tuple[str, str], BaseEstimator]:
+def _methods(random_state: int) -> dict[tuple[str, str], BaseEstimator]:
     """Estimators by method and gamma: both kernel methods at the same three widths."""
     closed = KernelEqualitySeparator(kernel="rbf", closed=True, random_state=random_state)
     kernels = {_CLOSED: closed, _SVC: PEERS["SVC"].build()}
@@ -149,9 +131,9 @@ def _contenders(random_state: int) -> dict[tuple[str, str], BaseEstimator]:
     } | {("IsolationForest", ""): PEERS["isolation forest"].build(random_state=random_state)}
 
 
-def _contend(method: str, gamma: str, model: BaseEstimator, circles: Split) -> Contender:
+def _result(method: str, gamma: str, model: BaseEstimator, circles: Split) -> CirclesResult:
     score, unseen = anomaly_score(model, circles.X_test), circles.kind_test == "inner"
-    return Contender(
+    return CirclesResult(
         method=method,
         gamma=gamma,
         average_precision=average_precision_by_kind(score, circles.kind_test)["inner"],
@@ -167,12 +149,11 @@ def _closing(n_features: int, family: str) -> Closing:
     return Closing(n_features, family, closing_number(family, n_features), *chances)
 
 
-def _circle_panel(contender: Contender, model: BaseEstimator, circles: Split) -> Drawing:
+def _circle_panel(result: CirclesResult, model: BaseEstimator, circles: Split) -> Drawing:
     kind = np.concatenate([circles.kind_train, circles.kind_test])
     return (
         model,
         np.concatenate([circles.X_train, circles.X_test]),
         np.array([_CIRCLE_NAMES[name] for name in kind]),
-        f"{contender.method}, gamma={contender.gamma}\n"
-        f"flags {contender.flagged:.0%} of the unseen circle",
+        f"{result.method}, gamma={result.gamma}\nflags {result.flagged:.0%} of the unseen circle",
     )

@@ -11,12 +11,12 @@ from eqsep.errors import MissingExtraError, UserError
 
 LOCAL = "local"  # in place of an address: processes of this machine
 PATIENCE = 10  # seconds within which a cluster must answer
-RETRIES = 3  # of a task whose process dies
+RETRIES = 3  # of a task after its process has died
 _RUNNING = "auto"  # Ray's word for the cluster that runs on this machine
 
 
 def load_ray() -> Any:
-    """Ray with its data sets; says how to install it where it is not."""
+    """Ray with its data sets; says how to install it if it is missing."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray starts
     try:
         import ray
@@ -31,15 +31,7 @@ def load_ray() -> Any:
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """Ray, joined to a cluster for the time of the block; gives the module.
-
-    Parameters
-    ----------
-    address : str or None
-        The host and port of a cluster's head, "auto" for the cluster that runs on this machine, or
-        "local" for processes of this machine alone. None is the cluster that this process has
-        joined, or that RAY_ADDRESS names; else "local".
-    """
+    """Ray, joined to a cluster while the block runs; addresses are those of `distributed.fit`."""
     ray = load_ray()
     joined = join(address)
     try:
@@ -53,7 +45,12 @@ def join(address: str | None) -> bool:
     """Join a cluster, or start one here; false where this process is in that cluster already."""
     ray = load_ray()
     if ray.is_initialized():
-        _check_same(ray, address)
+        here = ray.get_runtime_context().gcs_address
+        if address not in (None, LOCAL, _RUNNING, here):
+            raise UserError(
+                f"This process has joined the cluster at {here}, so it cannot join the one at "
+                f"{address}. Call ray.shutdown() first."
+            )
         return False
     address = address or os.environ.get("RAY_ADDRESS") or LOCAL
     if address not in (LOCAL, _RUNNING):
@@ -69,22 +66,12 @@ def join(address: str | None) -> bool:
     return True
 
 
-def _check_same(ray: Any, address: str | None) -> None:
-    """Refuse another cluster than the one that this process is in."""
-    here = ray.get_runtime_context().gcs_address
-    if address not in (None, LOCAL, _RUNNING, here):
-        raise UserError(
-            f"This process has joined the cluster at {here}, so it cannot join the one at "
-            f"{address}. Call ray.shutdown() first."
-        )
-
-
 def _check_answers(address: str) -> None:
     """Refuse at once, not after Ray's minutes, an address at which nothing listens."""
     host, _, port = address.rpartition("//")[-1].rpartition(":")
     if not host or not port.isdigit():
         raise UserError(
-            f"{address!r} is no address of a cluster: expected a host and a port as in "
+            f"{address!r} is not the address of a cluster: expected a host and a port as in "
             f'"10.0.0.1:6379", "auto" or "local".'
         )
     try:

@@ -1,7 +1,6 @@
 """A detector fitted on a cluster."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 from typing import Any
@@ -42,25 +41,25 @@ def fit(
     """A detector fitted by the processes of a Ray cluster.
 
     Coefficients, held-out rows and threshold are those of `Detector.fit` with the same plan
-    (`plan=...`), up to rounding. The plan is chosen from a sample of all rows, which depends
-    on `random_state` and on how the rows are divided into files or blocks, not on how many
-    processes there are.
+    (`plan=...`), up to rounding. The plan is chosen from a sample of all rows, which depends on
+    `random_state` and on how the rows are divided into files or blocks, not on the number of
+    processes.
 
     Parameters
     ----------
     dataset : ray.data.Dataset, pyarrow.dataset.Dataset, str or path
-        The rows. A path is one of Parquet, CSV or Arrow files, or a folder of them; all machines
-        must reach it. A file is read where it is worked on: Parquet in parts, others whole.
+        The rows. A path is that of Parquet, CSV or Arrow files, or of a folder of them; all
+        machines must reach it.
     label : str, default=None
         The name of the column of labels; without one all rows are normal.
     groups, time : str, default=None
         The names of the columns of groups and of times, as in `Detector.fit`.
     address : str, default=None
         The host and port of the cluster's head, "auto" for the cluster that runs on this machine,
-        "local" for processes of this machine. None is the cluster that this process has joined, or
-        "local". What is started is ended.
+        or "local" for processes of this machine alone, which end with the fit. None is the cluster
+        that this process has joined, or that RAY_ADDRESS names; else "local".
     cpus_per_task : float, default=1
-        The processors that Ray sets aside for a task, and the threads it computes with.
+        The processors, and so the threads, of a task.
     **parameters
         Those of `Detector`.
     """
@@ -68,74 +67,69 @@ def fit(
 
     def on_cluster(first: FirstFit, rng: np.random.RandomState) -> Fit:
         check_no_windows(first.window if first.plan is None else first.plan.windows)
-        summarising = _Summarising(
-            normal=first.normal,
-            seed=seed_of(rng),
-            most=first.config.max_sample,
-            most_anomalies=first.config.max_sample_anomalies,
-            labels_alone=first.plan is not None,
-            grouped=grouped,
+        seed = seed_of(rng)
+        settings = {
+            "normal": first.normal,
+            "most": first.config.max_sample,
+            "most_anomalies": first.config.max_sample_anomalies,
+        }
+        labels_alone = first.plan is not None
+        summarise_unit = partial(
+            _summary, seed=seed, settings=settings, grouped=grouped, labels_alone=labels_alone
         )
         with cluster(address):
             units = units_of(dataset, label)
             _check_there(units.names, groups=groups, time=time)
 
             def gather_all(plan: Plan, known: RowLabels) -> Taught:
-                gathering = _Gathering(first=first, plan=plan, known=known, grouped=grouped)
-                evidence = total(units, gathering, add, cpus=cpus_per_task)
+                gather_unit = partial(
+                    _evidence, first=first, plan=plan, known=known, grouped=grouped
+                )
+                evidence = total(units, gather_unit, add, cpus=cpus_per_task)
                 assert evidence is not None  # the summary has seen rows
                 return plan, evidence
 
-            summary = total(units, summarising, _merged, cpus=cpus_per_task)
-            return first.to_summary(summary or summarising.empty(0), rng, gather_all)
+            summary = total(units, summarise_unit, _merged, cpus=cpus_per_task)
+            if summary is None:
+                summary = StreamSummary(rng=np.random.default_rng([seed, 0]), **settings)
+            return first.to_summary(summary, rng, gather_all)
 
     return Detector(**parameters).fit_by(on_cluster)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Summarising:
-    """From the rows of a unit to a summary of them."""
-
-    normal: Any
-    seed: int
-    most: int
-    most_anomalies: int
-    labels_alone: bool
-    grouped: Callable[[Source], Source]
-
-    def empty(self, number: int) -> StreamSummary:
-        """One that has seen nothing yet."""
-        rng = np.random.default_rng([self.seed, number])
-        return StreamSummary(
-            normal=self.normal, rng=rng, most=self.most, most_anomalies=self.most_anomalies
-        )
-
-    def __call__(self, source: Source, number: int) -> StreamSummary | None:
-        summary = self.empty(number)
-        summarise(summary, self.grouped(source), labels_alone=self.labels_alone)
-        return summary if summary.n_rows else None
+def _summary(
+    source: Source,
+    number: int,
+    *,
+    seed: int,
+    settings: dict[str, Any],
+    grouped: Callable[[Source], Source],
+    labels_alone: bool,
+) -> StreamSummary | None:
+    """A summary of the rows of a unit."""
+    summary = StreamSummary(rng=np.random.default_rng([seed, number]), **settings)
+    summarise(summary, grouped(source), labels_alone=labels_alone)
+    return summary if summary.n_rows else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Gathering:
-    """From the rows of a unit to what they teach under the plan."""
-
-    first: FirstFit
-    plan: Plan
-    known: RowLabels
-    grouped: Callable[[Source], Source]
-
-    def __call__(self, source: Source, number: int) -> Evidence | None:  # noqa: ARG002
-        found = (
-            self.first.gather_batch(self.plan, table, y, known=self.known)
-            for table, y in read(self.grouped(source))
-        )
-        first = next(found, None)
-        return None if first is None else reduce(add, found, first)
+def _evidence(
+    source: Source,
+    number: int,  # noqa: ARG001
+    *,
+    first: FirstFit,
+    plan: Plan,
+    known: RowLabels,
+    grouped: Callable[[Source], Source],
+) -> Evidence | None:
+    """What the rows of a unit teach under the plan."""
+    batches = read(grouped(source))
+    found = (first.gather_batch(plan, table, y, known=known) for table, y in batches)
+    start = next(found, None)
+    return None if start is None else reduce(add, found, start)
 
 
 def _check_there(names: list[str] | None, **given: str | None) -> None:
-    """Refuse groups and times that are not among the columns, where these are known."""
+    """Refuse groups and times that are not among the columns, if these are known."""
     for word, name in given.items():
         if names is not None and name is not None and name not in names:
             raise ParameterError(word, expected=f"a column ({quoted(names)})", got=name)

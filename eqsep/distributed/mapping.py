@@ -18,59 +18,47 @@ FAN = 8  # how many results one task adds up
 # Of a task's processors, those of the tasks that add up, and of those that add up what these give.
 # They differ, as Ray Data would run steps that ask for the same in one task, without a tree.
 LEVELS = (0.5, 0.25)
-_TOLD = (ValueError, FileNotFoundError, PermissionError)  # what a user can mend
+_MENDABLE = (ValueError, FileNotFoundError, PermissionError)  # by the user
 T = TypeVar("T")
+Work = Callable[..., Iterator[pa.Table]]
 Task = Callable[[Any, int], T | None]  # of what is in a unit, and the number that tells it apart
 
 
 def total(units: Units, task: Task[T], add: Callable[[T, T], T], *, cpus: float = 1) -> T | None:
-    """The sum of what `task` makes of all units, in their order; None where there are none.
+    """The sum of what `task` makes of all units, in their order; None if there are none.
 
-    Parameters
-    ----------
-    task, add : callable
-        They are sent to where units are, once for each machine; so are their results, pickled.
-    cpus : float
-        The processors, and so the threads, of one task.
+    Task and `add` are sent to each machine once. Tasks take `cpus` processors, and as many threads.
     """
-    sent = [load_ray().put(task)]  # within a list: it is to be fetched by those who want it
-    made = units.data.map_batches(
-        _made,
-        batch_size=units.at_once,
-        batch_format="pyarrow",
-        fn_kwargs={"task": sent, "opened": units.opened},
-        num_cpus=cpus,
-        ray_remote_args_fn=_tried_again,
-    )
+    made = _on_units(units, _made, task, cpus=cpus)
     for share in LEVELS:
-        made = made.map_batches(
-            _added,
-            batch_size=FAN,
-            batch_format="pyarrow",
-            fn_kwargs={"add": add},
-            num_cpus=share * cpus,
-            ray_remote_args_fn=_tried_again,
-        )
+        made = _mapped(made, _added, FAN, cpus=share * cpus, add=add)
     return _sum(_unpacked(made), add)
 
 
 def each(units: Units, task: Callable[[Any], Iterable[T]]) -> Iterator[T]:
     """What `task` gives for each unit, one after the other, in their order."""
-    sent = [load_ray().put(task)]
-    made = units.data.map_batches(
-        _each,
-        batch_size=units.at_once,
+    return _unpacked(_on_units(units, _each, task, cpus=1))
+
+
+def _on_units(units: Units, work: Work, task: object, *, cpus: float) -> Any:
+    sent = [load_ray().put(task)]  # within a list: Ray would fetch it before it is needed
+    return _mapped(units.data, work, units.at_once, cpus=cpus, task=sent, opened=units.opened)
+
+
+def _mapped(data: Any, work: Work, size: int | None, *, cpus: float, **given: Any) -> Any:
+    return data.map_batches(
+        work,
+        batch_size=size,
         batch_format="pyarrow",
-        fn_kwargs={"task": sent, "opened": units.opened},
-        num_cpus=1,
-        ray_remote_args_fn=_tried_again,
+        fn_kwargs=given,
+        num_cpus=cpus,
+        ray_remote_args_fn=lambda: {"max_retries": RETRIES},
     )
-    return _unpacked(made)
 
 
 @contextmanager
 def as_threads() -> Iterator[None]:
-    """As many threads as Ray has told this task to take, by OMP_NUM_THREADS."""
+    """As many threads as Ray gives this task, by OMP_NUM_THREADS."""
     with threadpool_limits(threads()):
         yield
 
@@ -86,38 +74,24 @@ class _Failed:
     error: Exception
 
 
-def _made(batch: pa.Table, *, task: list[Any], opened: Opened) -> pa.Table:
+def _made(batch: pa.Table, *, task: list[Any], opened: Opened) -> Iterator[pa.Table]:
     (work,) = load_ray().get(task)
-    try:
-        with as_threads():
-            found = [work(unit, number) for unit, number in opened(batch)]
-    except _TOLD as error:
-        return _packed([_Failed(error)])
-    return _packed([result for result in found if result is not None])
+    found = (work(unit, number) for unit, number in opened(batch))
+    return _packed(result for result in found if result is not None)
 
 
-def _added(batch: pa.Table, *, add: Callable[[T, T], T]) -> pa.Table:
-    try:
-        with as_threads():
-            result = _sum(_results(batch), add)
-    except _TOLD as error:
-        return _packed([_Failed(error)])
-    return _packed([] if result is None else [result])
+def _added(batch: pa.Table, *, add: Callable[[T, T], T]) -> Iterator[pa.Table]:
+    def whole() -> Iterator[T]:
+        result = _sum(_results(batch), add)
+        if result is not None:
+            yield result
+
+    return _packed(whole())
 
 
 def _each(batch: pa.Table, *, task: list[Any], opened: Opened) -> Iterator[pa.Table]:
     (work,) = load_ray().get(task)
-    try:
-        for unit, _ in opened(batch):
-            with as_threads():
-                for result in work(unit):
-                    yield _packed([result])
-    except _TOLD as error:
-        yield _packed([_Failed(error)])
-
-
-def _tried_again() -> dict[str, Any]:
-    return {"max_retries": RETRIES}
+    return _packed(result for unit, _ in opened(batch) for result in work(unit))
 
 
 def _sum(results: Iterable[T], add: Callable[[T, T], T]) -> T | None:
@@ -127,13 +101,22 @@ def _sum(results: Iterable[T], add: Callable[[T, T], T]) -> T | None:
     return sum_
 
 
-def _packed(results: list[Any]) -> pa.Table:
-    packed = [pickle.dumps(result, protocol=5) for result in results]
-    return pa.table({"made": pa.array(packed, pa.large_binary())})
+def _packed(results: Iterator[Any]) -> Iterator[pa.Table]:
+    """Each result, or the error that ends them, pickled in a table of one row."""
+    try:
+        with as_threads():
+            for result in results:
+                yield _row(result)
+    except _MENDABLE as error:
+        yield _row(_Failed(error))
+
+
+def _row(result: Any) -> pa.Table:
+    return pa.table({"made": pa.array([pickle.dumps(result, protocol=5)], pa.large_binary())})
 
 
 def _results(batch: pa.Table) -> Iterator[Any]:
-    """What was packed; raises what was wrong where something was."""
+    """What was packed; raises an error that was."""
     for packed in batch.column("made") if batch.num_rows else ():
         result = pickle.loads(packed.as_buffer())
         if isinstance(result, _Failed):
@@ -164,7 +147,7 @@ def spread(
 ) -> Iterator[tuple[T, Any]]:
     """Each item with what the function gives for it, or with the error, as they end.
 
-    Each is a task of one processor. Where its process dies, it is tried again, `RETRIES` times.
+    Each is a task of one processor. If its process dies, it is tried again, `RETRIES` times.
     """
     with cluster(address) as ray:
         call = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)

@@ -31,20 +31,13 @@ def score(
     ----------
     model : Detector or path
         A fitted detector, or the file of one. It is sent to each machine once.
-    dataset : ray.data.Dataset, pyarrow.dataset.Dataset, str or path
+    dataset, cpus_per_task
         As in `fit`.
     address : str, default=None
-        As in `fit`. Rows are scored when the result is read, so a cluster that is started here
-        runs until `ray.shutdown()` or the end of the process.
+        As in `fit`. Rows are scored when the result is read or written, so a cluster that is
+        started here runs until `ray.shutdown()` or the end of the process.
     keep : sequence of str, default=None
         The columns that the result has besides the four; None is all.
-    cpus_per_task : float, default=1
-        As in `fit`.
-
-    Returns
-    -------
-    ray.data.Dataset
-        As it is read or written (`iter_batches`, `write_parquet`), rows are scored.
     """
     detector = model if isinstance(model, Detector) else load_model(model)
     check_no_windows(detector.plan_.windows)
@@ -68,19 +61,15 @@ def score(
 def _scored(
     batch: pa.Table, *, model: list[Any], opened: Opened, keep: Sequence[str] | None
 ) -> Iterator[pa.Table]:
-    (ready,) = load_ray().get(model)
+    ready: Model = load_ray().get(model)[0]
     for source, _ in opened(batch):
         for table, _ in source:
+            names = table.schema.names
+            known = ready.plan.table_columns if ready.plan.is_named else names
             with as_threads():
-                yield _answers(ready, table, keep)
-
-
-def _answers(model: Model, table: pa.Table, keep: Sequence[str] | None) -> pa.Table:
-    names = table.schema.names
-    kept = names if keep is None else list(keep)
-    known = model.plan.table_columns if model.plan.is_named else names
-    verdicts = model.verdicts(table.select([name for name in known if name in names]))
-    return pa.table({name: table.column(name) for name in kept} | verdicts.columns())
+                verdicts = ready.verdicts(table.select([name for name in known if name in names]))
+            kept = names if keep is None else keep
+            yield pa.table({name: table.column(name) for name in kept} | verdicts.columns())
 
 
 def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:

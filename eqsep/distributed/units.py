@@ -33,45 +33,24 @@ Opened = Callable[[pa.Table], Iterator[tuple[Any, int]]]
 
 @dataclass(frozen=True)
 class Units:
-    """Rows to be worked on unit by unit.
+    """Rows to be worked on unit by unit."""
 
-    Attributes
-    ----------
-    data : ray.data.Dataset
-        A row for each unit; or the rows themselves, in blocks that are units.
-    opened : callable
-        From a batch of `data` to what is worked on, a `Source` of batches of rows, each with a
-        number that tells units apart.
-    at_once : int or None
-        How many rows of `data` are a batch; None is a block.
-    names : list of str or None
-        The columns of the rows, where they are known.
-    """
-
-    data: Any
-    opened: Opened
-    at_once: int | None
-    names: list[str] | None = None
+    data: Any  # a ray.data.Dataset with a row for each unit, or of the rows, in blocks
+    opened: Opened  # from a batch of `data` to sources of rows, each with the number of its unit
+    at_once: int | None  # how many rows of `data` are a batch; None is a block
+    names: list[str] | None = None  # the columns of the rows, if they are known
 
 
 @dataclass(frozen=True)
 class Divided:
-    """Things that are turned into batches of rows where they are worked on.
+    """Things that are turned into batches of rows where they are worked on."""
 
-    Attributes
-    ----------
-    items : sequence
-        Names of files, say.
-    read : callable
-        From one of them to what `Detector.fit` takes as batches.
-    """
-
-    items: Sequence[Any]
-    read: Callable[[Any], Any]
+    items: Sequence[Any]  # names of files, say
+    read: Callable[[Any], Any]  # from one of them to what `Detector.fit` takes as batches
 
 
 def units_of(data: Any, label: str | None = None) -> Units:
-    """The units of what `eqsep.distributed.fit` takes; refuses a label that is no column."""
+    """The units of what `eqsep.distributed.fit` takes; refuses a label that is not a column."""
     ray = load_ray()
     if isinstance(data, ray.data.Dataset):
         names = data.columns() or []
@@ -93,14 +72,7 @@ def units_of(data: Any, label: str | None = None) -> Units:
 
 
 def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
-    """The files at a path or address, or in the folder there, as one table.
-
-    Examples
-    --------
-    >>> dataset_of("nowhere/rows.parquet")
-    Traceback (most recent call last):
-    eqsep.errors.UserError: There is no file nowhere/rows.parquet: ...
-    """
+    """The files at a path or address, or in the folder there, as one table."""
     system, place = (
         fs.FileSystem.from_uri(str(path))
         if "://" in str(path)
@@ -117,10 +89,10 @@ def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
     names = [path for path, form in forms.items() if form in _FORMATS]
     formats = {_FORMATS[forms[path]] for path in names}
     if len(formats) != 1:
-        told = sorted(f".{form}" for form in set(forms.values())) or ["no file"]
+        found = sorted(f".{form}" for form in set(forms.values())) or ["no file"]
         raise UserError(
             f"{path} is not a table of one form: expected files that end in .parquet, .csv or "
-            f".arrow, got {listed(np.array(told))}."
+            f".arrow, got {listed(np.array(found))}."
         )
     return pa.dataset.dataset(sorted(names), format=formats.pop(), filesystem=system)
 
@@ -185,7 +157,7 @@ def _open_block(
 
 
 def _digest(table: pa.Table) -> int:
-    """A number for a block: the same however often and wherever it is made."""
+    """A number for a block: the same whenever and by whichever process it is made."""
     first = table.slice(0, _DIGESTED).combine_chunks()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, first.schema.remove_metadata()) as writer:

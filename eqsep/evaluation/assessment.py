@@ -1,7 +1,4 @@
-"""A fitted detector on labelled rows: what it finds and names, and whether it keeps its promise.
-
-Also the work that its alarms make: the highest scores of each day and entity, incidents, costs.
-"""
+"""A fitted detector measured on labelled rows: what it finds, its promise, the work it makes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +12,7 @@ from eqsep.engine.kernels import Kernel
 from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.delay import DetectionDelay, detection_delay
 from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
-from eqsep.evaluation.kinds import OVERALL, anomalous_kinds
+from eqsep.evaluation.kinds import OVERALL
 from eqsep.evaluation.names import Names, names_given
 from eqsep.evaluation.promises import GroupRates, Promise, Share, kept_promises
 from eqsep.labels import NORMAL, UNLABELLED, label_codes
@@ -30,40 +27,28 @@ _MOST_ALARMS = 3000  # the highest, that are compared with each other
 class Review:
     """How alarms are worked off: so many of the highest scores, by day and entity, at what cost.
 
-    Attributes
-    ----------
-    top : int, default=20
-        How many of the highest scores are looked at: of all rows, and of each day and entity.
-    day, entity : array-like of shape (n_rows,), default=None
-        The day of each row, and whom or what it is about: a card, a host, a machine. A row without
-        an entity is an entity by itself.
-    cost_alarm, cost_miss : float, default=None
-        What it costs to look at an alarm, true or false, and to miss an anomaly. Both or neither.
-    time, run : array-like of shape (n_rows,), default=None
-        When each row was taken, numbers or dates, and in which run. With one of them, the delay
-        until faults are found is measured.
-    persist : callable, default=None
-        Which alarms stay, as in `detection_delay`; used for the delay only.
+    Days, entities, times and runs are array-likes of shape (n_rows,).
     """
 
-    top: int = 20
+    top: int = 20  #: How many of the highest scores are looked at, in all and by day and entity.
     day: Any = None
-    entity: Any = None
+    entity: Any = None  #: The card, host or machine of each row; None: one by itself.
+    #: What it costs to look at an alarm, true or false, and to miss an anomaly: both or neither.
     cost_alarm: float | None = None
     cost_miss: float | None = None
-    time: Any = None
+    time: Any = None  #: Numbers or dates. With times or runs, the detection delay is measured.
     run: Any = None
-    persist: Any = None
+    persist: Any = None  #: Which alarms count for the delay, as in `detection_delay`.
 
     def check(self, n_rows: int) -> None:
         """Refuse values that cannot be right for so many rows."""
         if self.top < 1:
             raise ParameterError("top", expected="a number of rows, 1 or more", got=self.top)
-        costs = {"cost_alarm": self.cost_alarm, "cost_miss": self.cost_miss}
-        for name, cost in costs.items():
+        for name in ("cost_alarm", "cost_miss"):
+            cost = getattr(self, name)
             if cost is not None and cost < 0:
                 raise ParameterError(name, expected="a number of at least 0", got=cost)
-        if None in costs.values() and set(costs.values()) != {None}:
+        if (self.cost_alarm is None) != (self.cost_miss is None):
             raise UserError(
                 "Costs come in pairs, that of an alarm and that of a miss: got one of them.",
                 hint="Pass both cost_alarm and cost_miss, or neither.",
@@ -77,27 +62,15 @@ class Review:
 
 @dataclass(frozen=True)
 class TopScores:
-    """What is found if only the highest scores are looked at.
+    """What is found if only the highest scores are looked at."""
 
-    Attributes
-    ----------
-    among : {"all", "day", "entity", "alarms"}
-        Of what the highest are taken: of all, of each day or entity, or of the alarms.
-    incidents : bool
-        Whether the rows of one entity, on one day where days are known, or alarms that look alike
-        are one incident. It scores as its highest row, and is anomalous if one of its rows is.
-    groups : int
-        How many days, entities, or incidents of alarms there are.
-    precision, recall : Share
-        The anomalous ones of those that are looked at, and of all rows or incidents. For alarms
-        that look alike, recall counts rows: those of the incidents that are looked at.
-    """
-
-    among: str
+    among: str  #: Where the highest are taken: in "all", each "day" or "entity", or the "alarms".
+    #: Whether the rows of one entity (on one day) or alarms that look alike are one incident. It
+    #: scores as its highest row, and is anomalous if one of its rows is.
     incidents: bool
-    groups: int
+    groups: int  #: How many days, entities, or incidents of alarms there are.
     precision: Share
-    recall: Share
+    recall: Share  #: Of rows or incidents; of rows if alarms that look alike are incidents.
 
 
 @dataclass(frozen=True)
@@ -113,26 +86,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class AssessedKind:
-    """What is found of one kind of anomaly, or of all together.
-
-    Attributes
-    ----------
-    kind : str
-    seen : bool
-        Whether the detector has learnt rows of it.
-    recall : Share
-        Of its rows, those that raise an alarm.
-    precision : Share
-        Of the alarms among its rows and normal ones, those among its rows.
-    average_precision, roc_auc : Interval
-        Of its rows against all normal ones, whatever the threshold.
-    """
+    """What is found of one kind of anomaly, or of all together."""
 
     kind: str
-    seen: bool
-    recall: Share
-    precision: Share
-    average_precision: Interval
+    seen: bool  #: Whether the detector has learnt rows of it.
+    recall: Share  #: Of its rows, those that raise an alarm.
+    precision: Share  #: Of the alarms among its rows and normal ones, those among its rows.
+    average_precision: Interval  #: Of its rows against all normal ones, whatever the threshold.
     roc_auc: Interval
 
     @property
@@ -143,49 +103,22 @@ class AssessedKind:
 
 @dataclass(frozen=True)
 class Assessment:
-    """How a fitted detector does on labelled rows.
+    """How a fitted detector does on labelled rows."""
 
-    Attributes
-    ----------
-    kinds : tuple of AssessedKind
-        In alphabetical order.
-    overall : AssessedKind or None
-        All anomalies together; None if there are none.
-    threshold : float
-    false_alarms : Share
-        Of the normal rows, those that raise an alarm.
-    promise : Promise or None
-        The rate that is expected at this threshold, and the verdict; None if too few rows
-        calibrate to promise any, or if whole groups calibrate.
-    promised_for : str or None
-        "new groups" or "new time blocks", if whole ones calibrate: the promise is then one of
-        these, and their rows are alike, so that a count of rows cannot tell whether it is kept.
-    groups : GroupRates or None
-        The rate of each group and their mean, if whole groups calibrate and those of the rows
-        are known.
-    names : Names
-        The names that alarms are given, and whether rows of seen kinds are called "unseen" as
-        rarely as promised.
-    top : tuple of TopScores
-    costs : dict of str to Cost
-        At the "present" threshold, and at the "best" one for these rows; empty without costs.
-    review : Review
-    delay : DetectionDelay or None
-        How soon faults are found; None if neither times nor runs are known.
-    """
-
-    kinds: tuple[AssessedKind, ...]
-    overall: AssessedKind | None
+    kinds: tuple[AssessedKind, ...]  #: In alphabetical order.
+    overall: AssessedKind | None  #: All anomalies together; None if there are none.
     threshold: float
-    false_alarms: Share
-    promise: Promise | None
+    false_alarms: Share  #: Of the normal rows, those that raise an alarm.
+    promise: Promise | None  #: None if too few rows, or whole groups, calibrate.
+    #: "new groups" or "new time blocks" if whole ones calibrate. Their rows are alike, so a count
+    #: of rows cannot tell whether the promise is kept.
     promised_for: str | None
-    groups: GroupRates | None
+    groups: GroupRates | None  #: If whole groups calibrate, and those of the rows are known.
     names: Names
     top: tuple[TopScores, ...]
-    costs: dict[str, Cost]
+    costs: dict[str, Cost]  #: At the "present" and the "best" threshold; empty without costs.
     review: Review
-    delay: DetectionDelay | None = None
+    delay: DetectionDelay | None = None  #: None if neither times nor runs are known.
 
     @property
     def mean_average_precision(self) -> float:
@@ -209,19 +142,18 @@ def assess(
     detector : Detector
     X : table
     kind : array-like of str of shape (n_rows,)
-        The kind of each row, by the names that the detector gives; normal rows among them.
+        The kind of each row, by the names that the detector gives; some must be normal.
     normal : str, default="normal"
         The name of the normal kind.
     review : Review, default=None
         How many of the highest scores are looked at, by day and entity, and at what cost.
     random_state : int, RandomState or None, default=0
-        Decides the draws behind the intervals of average precision and ROC AUC.
+        Of the intervals of average precision and ROC AUC.
 
     Notes
     -----
-    Rows that were learnt score as they were taught, and tell nothing about new ones:
-    `eqsep.detector.learnt_before` finds out whether there are such rows. The best threshold is the
-    best one for *these* rows: on others it costs somewhat more.
+    Learnt rows would flatter the detector: `eqsep.detector.learnt_before` finds them. The best
+    threshold is the best one for *these* rows: on others it costs somewhat more.
 
     Examples
     --------
@@ -246,7 +178,7 @@ def assess(
     threshold = model.threshold
     alarm, is_anomaly = score > threshold, kind != normal
     draws = {"normal": normal, "n_resamples": _RESAMPLES, "random_state": random_state}
-    kinds = _assessed(score, kind, alarm, seen=model.kinds, **draws) if is_anomaly.any() else []
+    kinds = _by_kind(score, kind, alarm, seen=model.kinds, **draws) if is_anomaly.any() else []
     grouping = model.plan.holdout.grouping
     delay = None
     if review.time is not None or review.run is not None:
@@ -305,48 +237,45 @@ def _promise(model: Model, score: np.ndarray) -> Promise | None:
     return kept[0] if kept else None
 
 
-def _assessed(
+def _by_kind(
     score: np.ndarray, kind: np.ndarray, alarm: np.ndarray, *, seen: tuple[str, ...], **draws: Any
 ) -> list[AssessedKind]:
-    """Every kind of anomaly in order, then all together."""
+    """Each kind of anomaly in order, then all together."""
     is_normal = kind == draws["normal"]
-    precise = average_precision_interval(score, kind, **draws)
+    precision = average_precision_interval(score, kind, **draws)
     roc = roc_auc_interval(score, kind, **draws)
-    false = int(alarm[is_normal].sum())
-
-    def one(name: str, rows: np.ndarray) -> AssessedKind:
-        recall = Share.of(alarm[rows])
-        return AssessedKind(
-            kind=name,
-            seen=name in seen,
-            recall=recall,
-            precision=Share.counted(recall.count, recall.count + false),
-            average_precision=precise[name],
-            roc_auc=roc[name],
+    n_false = int(alarm[is_normal].sum())
+    found = []
+    for name in precision:
+        recall = Share.of(alarm[~is_normal if name == OVERALL else kind == name])
+        found.append(
+            AssessedKind(
+                kind=name,
+                seen=name in seen,
+                recall=recall,
+                precision=Share.counted(recall.count, recall.count + n_false),
+                average_precision=precision[name],
+                roc_auc=roc[name],
+            )
         )
-
-    names = anomalous_kinds(kind, draws["normal"])
-    return [*(one(name, kind == name) for name in names), one(OVERALL, ~is_normal)]
+    return found
 
 
 def _top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> Iterator[TopScores]:
     """The highest of all, of each day and of each entity: rows, and incidents if there are any."""
     n = len(score)
-    day = None if review.day is None else label_codes(review.day, n)[1]
-    entity = None if review.entity is None else label_codes(review.entity, n)[1]
-    if entity is not None:
-        entity = np.where(entity == UNLABELLED, n + np.arange(n), entity)  # each its own
-    groups = {"all": np.zeros(n, dtype=int), "day": day, "entity": entity}
+    groups = {"all": np.zeros(n, dtype=int)}
     incident = None
-    if entity is not None:
-        days = np.zeros_like(entity) if day is None else day
-        both = np.column_stack([entity, days])
+    if review.day is not None:
+        groups["day"] = label_codes(review.day, n)[1]
+    if review.entity is not None:
+        entity = label_codes(review.entity, n)[1]
+        groups["entity"] = np.where(entity == UNLABELLED, n + np.arange(n), entity)  # one by itself
+        both = np.column_stack([groups["entity"], groups.get("day", groups["all"])])
         incident = np.unique(both, axis=0, return_inverse=True)[1].ravel()
     for among, group in groups.items():
-        if group is None:
-            continue
         yield _highest(score, is_anomaly, group, among=among, top=review.top)
-        if incident is None or (among == "entity" and day is None):  # one of each entity
+        if incident is None or (among == "entity" and "day" not in groups):  # one of each entity
             continue
         m = incident.max() + 1
         high, anomalous, of_group = np.full(m, -np.inf), np.zeros(m, bool), np.zeros(m, int)
@@ -381,16 +310,7 @@ def alike(
 
 
 def incidents(rows: np.ndarray, *, kernel: Kernel) -> np.ndarray:
-    """The incident of each of the encoded `rows`: it joins the one whose first row it is most like.
-
-    If that row does not look alike, it begins another incident.
-
-    Examples
-    --------
-    >>> from eqsep.kernels import Laplacian
-    >>> incidents(np.array([[0.0], [9.0], [0.1]]), kernel=Laplacian(gamma=1.0)).tolist()
-    [0, 1, 0]
-    """
+    """The incident of each encoded row: the one with the first row most like it, or a new one."""
     likeness = np.asarray(kernel(rows, rows), dtype=float)
     firsts: list[int] = []
     incident = np.empty(len(rows), dtype=int)
@@ -428,21 +348,20 @@ def _highest(
 def _costs(
     score: np.ndarray, is_anomaly: np.ndarray, threshold: float, review: Review
 ) -> dict[str, Cost]:
-    """At the present threshold, and at the one which costs least; the highest of equal ones."""
-    if review.cost_alarm is None or review.cost_miss is None:
-        return {}
+    """At the present threshold, and at the cheapest one, the highest of equals."""
     a_alarm, a_miss = review.cost_alarm, review.cost_miss
+    if a_alarm is None or a_miss is None:
+        return {}
 
     def cost(limit: float) -> Cost:
         alarm = score > limit
-        missed = int((is_anomaly & ~alarm).sum())
-        total = a_alarm * int(alarm.sum()) + a_miss * missed
+        alarms, missed = int(alarm.sum()), int((is_anomaly & ~alarm).sum())
         return Cost(
             threshold=limit,
-            alarms=int(alarm.sum()),
+            alarms=alarms,
             false_alarms=int((alarm & ~is_anomaly).sum()),
             missed=missed,
-            total=total,
+            total=a_alarm * alarms + a_miss * missed,
         )
 
     limits, place = np.unique(score, return_inverse=True)  # an alarm is above, not at the limit

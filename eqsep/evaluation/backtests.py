@@ -1,8 +1,4 @@
-"""A backtest: what would have happened, period by period, with labels that come late.
-
-A `Schedule` divides rows into periods, a `Contender` learns before each what is known then, and
-`backtest` looks at its highest scores.
-"""
+"""A backtest: what would have happened, period by period, with labels that come late."""
 
 import re
 import warnings
@@ -13,6 +9,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy import stats
 from sklearn.base import clone
 
 from eqsep.arrays import objects
@@ -40,27 +37,14 @@ class Schedule:
 
     Spans are texts such as "7d", "1h" or "30min" if times are dates, and numbers of rows if times
     are numbers.
-
-    Attributes
-    ----------
-    every : str or float, default="1d"
-        The length of a period. Models learn before it begins, from what is known then.
-    delay : str or float, default="7d"
-        How long after a row its label is known.
-    verdict : str or float, default=None
-        How long after the end of their period the alarms that were looked at are judged, if that
-        is sooner; None if they wait for their labels like all other rows.
-    alarms : int, default=50
-        How many of the highest scores of each period are looked at.
-    first : int, default=500
-        The labelled rows that the first model takes.
     """
 
-    every: Span = "1d"
-    delay: Span = "7d"
+    every: Span = "1d"  #: The length of a period. Models learn before it begins.
+    delay: Span = "7d"  #: How long after a row its label is known.
+    #: How long after their period alarms that were looked at are judged; None: with all labels.
     verdict: Span | None = None
-    alarms: int = 50
-    first: int = 500
+    alarms: int = 50  #: How many of the highest scores of each period are looked at.
+    first: int = 500  #: The labelled rows that the first model takes.
 
     def timeline(self, time: Any) -> "Timeline":
         """The periods of rows with these times, and when they are known."""
@@ -77,40 +61,35 @@ class Schedule:
                 "them in, or leave these rows out."
             )
         is_date = column.kind == "date"
-        every, delay = (
-            _length(getattr(self, name), name, is_date=is_date) for name in ("every", "delay")
+        line = Timeline(
+            at=column.values if is_date else stats.rankdata(column.values, method="ordinal") - 1.0,
+            is_date=is_date,
+            every=self._length("every", is_date=is_date),
+            delay=self._length("delay", is_date=is_date),
+            verdict=None if self.verdict is None else self._length("verdict", is_date=is_date),
         )
-        verdict = self.verdict
-        if verdict is not None:
-            verdict = _length(verdict, "verdict", is_date=is_date)
-        if not every > 0:
+        if not line.every > 0:
             raise ParameterError("every", expected="a span above 0", got=self.every)
-        at = column.values
-        if not is_date:  # the place of each row in the order of times
-            at = np.empty(len(at))
-            at[np.argsort(column.values, kind="stable")] = np.arange(len(at))
-        return Timeline(at=at, is_date=is_date, every=every, delay=delay, verdict=verdict)
+        return line
 
-
-def _length(span: Span, name: str, *, is_date: bool) -> float:
-    """A span in seconds, or in rows if times are numbers."""
-    match = _SPAN.fullmatch(str(span).strip().lower())
-    unit = match[2] if match else ""
-    if match and is_date and unit in _SECONDS:
-        return float(match[1]) * _SECONDS[unit]
-    if match and not is_date and not unit:
-        return float(match[1])
-    expected = (
-        "a span such as 7d, 12h or 30min, as times are dates"
-        if is_date
-        else "a number of rows, as times are numbers and not dates"
-    )
-    raise ParameterError(name, expected=expected, got=span)
+    def _length(self, name: str, *, is_date: bool) -> float:
+        """A span in seconds, or in rows if times are numbers."""
+        span = getattr(self, name)
+        units = _SECONDS if is_date else {"": 1}
+        match = _SPAN.fullmatch(str(span).strip().lower())
+        if match and match[2] in units:
+            return float(match[1]) * units[match[2]]
+        expected = (
+            "a span such as 7d, 12h or 30min, as times are dates"
+            if is_date
+            else "a number of rows, as times are numbers and not dates"
+        )
+        raise ParameterError(name, expected=expected, got=span)
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Rows in time. Times and spans are seconds, or places in the order of rows."""
+    """Rows in time. Times and spans are in seconds, or in rows from 0 on."""
 
     at: np.ndarray
     is_date: bool
@@ -124,21 +103,18 @@ class Timeline:
         numbers: np.ndarray = np.floor(self.at / self.every).astype(int)
         return numbers
 
-    def labelled(self, period: int) -> np.ndarray:
-        """Which rows have their label when a period begins."""
-        known: np.ndarray = self.at + self.delay <= period * self.every
-        return known & (self.period < period)
-
-    def judged(self, period: int, alarm: np.ndarray) -> np.ndarray:
-        """Which rows that raised an alarm have been judged when a period begins."""
-        if self.verdict is None:
-            return np.zeros(len(alarm), dtype=bool)
-        ends = (self.period + 1) * self.every
-        known: np.ndarray = alarm & (ends + self.verdict <= period * self.every)
+    def known(self, period: int, alarm: np.ndarray) -> np.ndarray:
+        """What is known of each row when a period begins, if these raised an alarm before."""
+        begins, past = period * self.every, self.period < period
+        known = np.where(past, SEEN, AHEAD)
+        if self.verdict is not None:
+            ends = (self.period + 1) * self.every
+            known[alarm & (ends + self.verdict <= begins)] = JUDGED
+        known[past & (self.at + self.delay <= begins)] = LABELLED
         return known
 
     def when(self, at: float) -> str:
-        """A time in words, or a place in the order of rows."""
+        """A time as text."""
         if not self.is_date:
             return f"row {int(at) + 1:,}"
         text = WRITERS["date"](at)
@@ -148,6 +124,8 @@ class Timeline:
 class Contender(ABC):
     """A method that learns as labels come, and scores the rows of each period."""
 
+    promised: float | None = None  #: The promised share of normal rows with a score above 0.
+
     @abstractmethod
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         """Learn what is known now of all rows: 0 ahead, 1 seen, 2 judged, 3 labelled."""
@@ -156,20 +134,12 @@ class Contender(ABC):
     def scores(self, rows: Table) -> np.ndarray | None:
         """The score of each row, larger for the more anomalous; None without a model."""
 
-    @property
-    def promised(self) -> float | None:
-        """The promised share of normal rows with a score above 0; None without a promise."""
-        return None
-
 
 class Learning(Contender):
-    """A detector that learns on: each day's model is the exact sum of what was known then.
+    """A detector that learns on: the model of each period is the exact sum of what was known then.
 
-    Rows are learnt when it is known what they are. A row that was judged because of an alarm
-    teaches without calibrating; once it has its label like all others, it is forgotten as that and
-    learnt like them, so that held-out rows stay a fair sample. With `pending`, rows also teach
-    before, as rows without a label, and are forgotten as such later: that costs three sums for
-    each row instead of one, and next to rows labelled normal it counts little.
+    Rows that were judged because of an alarm teach without calibrating. Once they have their label
+    like all others, they are forgotten and learnt like them, so held-out rows stay a fair sample.
 
     Parameters
     ----------
@@ -178,16 +148,15 @@ class Learning(Contender):
     refit : int, default=0
         Fit again after so many periods, with landmarks from all that is known; 0 is never.
     pending : bool, default=False
+        Also learn rows before their label is known, as unlabelled ones. It costs three sums for
+        each row instead of one, and counts little next to rows labelled normal.
     """
 
     def __init__(self, detector: Detector, *, refit: int = 0, pending: bool = False) -> None:
         self.detector, self.refit, self.pending = detector, refit, pending
+        self.promised = float(detector.false_alarm_rate)
         self._learnt: np.ndarray | None = None
         self._age = 0
-
-    @property
-    def promised(self) -> float | None:
-        return float(self.detector.false_alarm_rate)
 
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         known = known if self.pending else np.where(known == SEEN, AHEAD, known)
@@ -204,34 +173,26 @@ class Learning(Contender):
 
     def _move(self, rows: Table, kind: np.ndarray, was: np.ndarray, now: np.ndarray) -> None:
         """Forget rows as they were learnt, and learn them as they are known now."""
+        labels = {SEEN: objects([None] * len(kind)), JUDGED: kind, LABELLED: kind}
         for stage in (SEEN, JUDGED):  # neither calibrates
             gone = np.flatnonzero((was == stage) & (now != stage))
             if len(gone):
-                self.detector.forget(rows.take(gone), _labels(kind, gone, stage), judged=True)
-        for stage in (SEEN, JUDGED, LABELLED):
+                self.detector.forget(rows.take(gone), labels[stage][gone], judged=True)
+        for stage, y in labels.items():
             new = np.flatnonzero((now == stage) & (was != stage))
             if len(new):
-                self.detector.partial_fit(
-                    rows.take(new), _labels(kind, new, stage), judged=stage != LABELLED
-                )
+                self.detector.partial_fit(rows.take(new), y[new], judged=stage != LABELLED)
 
     def scores(self, rows: Table) -> np.ndarray | None:
         return None if self._learnt is None else self.detector.decision_function(rows)
 
 
-def _labels(kind: np.ndarray, rows: np.ndarray, stage: int) -> np.ndarray:
-    return objects([None] * len(rows)) if stage == SEEN else kind[rows]
-
-
 class Fixed(Contender):
-    """A fitted detector that stays as it is, in the shadow of others."""
+    """A fitted detector that stays as it is."""
 
     def __init__(self, detector: Detector) -> None:
         self.detector = detector
-
-    @property
-    def promised(self) -> float | None:
-        return float(self.detector.false_alarm_rate)
+        self.promised = float(detector.false_alarm_rate)
 
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         """Nothing."""
@@ -241,10 +202,7 @@ class Fixed(Contender):
 
 
 class Retrained(Contender):
-    """A scikit-learn classifier, fitted again before each period to all that is known.
-
-    It takes rows of both classes: until an anomaly is known there is no model.
-    """
+    """A scikit-learn classifier, fitted again before each period, once an anomaly is known."""
 
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
@@ -268,51 +226,26 @@ class Retrained(Contender):
 
 @dataclass(frozen=True)
 class Period:
-    """A day, say, and what was caught in it.
+    """A day, say, and what was caught in it."""
 
-    Attributes
-    ----------
-    name : str
-        When it begins.
-    rows, anomalies : int
-    known : int
-        The rows whose label was known when it began.
-    alarms, caught : dict of str to int
-        By method, the rows that were looked at, and the anomalies among them.
-    """
-
-    name: str
+    name: str  #: When it begins.
     rows: int
     anomalies: int
-    known: int
-    alarms: dict[str, int]
-    caught: dict[str, int]
+    known: int  #: The rows with a known label when it began.
+    alarms: dict[str, int]  #: By method, the rows that were looked at.
+    caught: dict[str, int]  #: The anomalies among them.
 
 
 @dataclass(frozen=True)
 class CaughtKind:
-    """What one method caught of one kind.
-
-    Attributes
-    ----------
-    kind : str
-    recall : Share
-        Of its rows, those that were looked at.
-    early : Share
-        The same for the rows that came while no label of the kind was known.
-    first : str
-        When its first row came, after the first model.
-    appeared, caught : int and int or None
-        The numbers, from 1, of the periods of its first row and of its first row that was looked
-        at.
-    """
+    """What one method caught of one kind."""
 
     kind: str
-    recall: Share
-    early: Share
-    first: str
-    appeared: int
-    caught: int | None
+    recall: Share  #: Of its rows, those that were looked at.
+    early: Share  #: The same for the rows that came while no label of the kind was known.
+    first: str  #: When its first row came, after the first model.
+    appeared: int  #: The number, from 1, of the period of its first row.
+    caught: int | None  #: The same for its first row that was looked at.
 
     @property
     def told(self) -> str:
@@ -328,40 +261,19 @@ class CaughtKind:
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """What would have happened from the first model on.
-
-    Attributes
-    ----------
-    schedule : Schedule
-    methods : tuple of str
-    periods : tuple of Period
-    kinds : dict of str to tuple of CaughtKind
-        By method.
-    precision, recall : dict of str to Share
-        Of the rows that were looked at, and of all anomalies, those that are both.
-    false_alarms : dict of str to Share
-        Of the normal rows, those above the threshold of the method, if it has one.
-    promised : dict of str to float
-        The rate that was promised.
-    seconds : dict of str to float
-        What learning took.
-    alarms : dict of str to ndarray of bool of shape (n_rows,)
-        Which rows were looked at; none before the first model.
-    waited : int
-        The rows that came before the first model.
-    """
+    """What would have happened from the first model on."""
 
     schedule: Schedule
     methods: tuple[str, ...]
     periods: tuple[Period, ...]
-    kinds: dict[str, tuple[CaughtKind, ...]]
-    precision: dict[str, Share]
+    kinds: dict[str, tuple[CaughtKind, ...]]  #: By method.
+    precision: dict[str, Share]  #: Of the rows that were looked at.
     recall: dict[str, Share]
-    false_alarms: dict[str, Share]
-    promised: dict[str, float]
-    seconds: dict[str, float]
-    alarms: dict[str, np.ndarray]
-    waited: int
+    false_alarms: dict[str, Share]  #: The normal rows above the threshold of methods with one.
+    promised: dict[str, float]  #: The rate that was promised.
+    seconds: dict[str, float]  #: What learning took.
+    alarms: dict[str, np.ndarray]  #: Whether each row was looked at.
+    waited: int  #: The rows that came before the first model.
 
     def verdict(self, method: str) -> str:
         """Whether false alarms are "as promised", or "more" or "fewer" than chance explains."""
@@ -399,9 +311,8 @@ def backtest(
 ) -> Backtest:
     """Let methods learn as labels came, and look at their highest scores of each period.
 
-    Before each period all learn from what was known then, and from nothing else. People look at
-    the alarms of the first method: if verdicts on alarms come sooner than labels, they are verdicts
-    on these. The others run in its shadow.
+    Before each period all learn from what was known then, and from nothing else. If verdicts on
+    alarms come sooner than labels, they are verdicts on the alarms of the first method.
 
     Parameters
     ----------
@@ -409,11 +320,10 @@ def backtest(
         `Learning`, `Retrained` or `Fixed`, by name.
     X : table
     kind : array-like of str of shape (n_rows,)
-        What each row turned out to be; "normal" rows among them.
+        What each row turned out to be; some are "normal".
     time : array-like of shape (n_rows,)
-        Dates, or numbers by which rows are put in order.
+        Dates, or numbers that put the rows in order.
     schedule : Schedule, default=None
-        By default a period is a day and labels come after seven.
 
     Examples
     --------
@@ -438,7 +348,19 @@ def backtest(
             f"kinds and {len(line.at):,} times."
         )
     run = _Run(dict(contenders), rows, kind, line=line, schedule=schedule)
-    run.all_periods()
+    numbers = np.unique(line.period).tolist()
+    with steps(len(numbers), "periods") as report:
+        for number in numbers:
+            run.play(number)
+            report(1)
+    if not run.places:
+        known = line.known(numbers[-1], np.zeros(len(kind), dtype=bool))
+        raise UserError(
+            f"The first model takes {schedule.first:,} labelled rows, normal ones among them, and "
+            f"when the last period begins {(known == LABELLED).sum():,} have their label.",
+            hint="Pass more rows, a shorter delay, or a lower first.",
+            topic="no_first_model",
+        )
     return run.result()
 
 
@@ -459,35 +381,14 @@ class _Run:
         self.places: dict[int, np.ndarray] = {}  # the rows of each period from the first model on
         self.known: dict[int, np.ndarray] = {}  # what was known when it began
 
-    def all_periods(self) -> None:
-        periods = self.line.period
-        numbers = np.unique(periods).tolist()
-        with steps(len(numbers), "periods") as report:
-            for period in numbers:
-                known = self._known(period)
-                labelled = known == LABELLED
-                enough = labelled.sum() >= self.schedule.first and NORMAL in self.kind[labelled]
-                if self.places or enough:
-                    self._one(period, np.flatnonzero(periods == period), known)
-                report(1)
-        if not self.places:
-            most = int(self.line.labelled(int(periods.max())).sum())
-            raise UserError(
-                f"The first model takes {self.schedule.first:,} labelled rows, normal ones among "
-                f"them, and when the last period begins {most:,} have their label.",
-                hint="Pass more rows, a shorter delay, or a lower first.",
-                topic="no_first_model",
-            )
-
-    def _known(self, period: int) -> np.ndarray:
-        known = np.where(self.line.period < period, SEEN, AHEAD)
-        first = next(iter(self.alarms.values()))
-        known[self.line.judged(period, first)] = JUDGED
-        known[self.line.labelled(period)] = LABELLED
-        return known
-
-    def _one(self, period: int, places: np.ndarray, known: np.ndarray) -> None:
+    def play(self, period: int) -> None:
         """Learn what is known, score the rows of a period, and look at the highest."""
+        known = self.line.known(period, next(iter(self.alarms.values())))
+        labelled = known == LABELLED
+        enough = labelled.sum() >= self.schedule.first and NORMAL in self.kind[labelled]
+        if not (self.places or enough):
+            return
+        places = np.flatnonzero(self.line.period == period)
         rows, known_kind = self.rows.take(places), self.kind.copy()
         known_kind[known < JUDGED] = None
         for name, contender in self.contenders.items():
@@ -537,25 +438,23 @@ class _Run:
 
     def _caught(self, alarm: np.ndarray) -> list[CaughtKind]:
         """What a method caught of each kind, in the order in which they appeared."""
-        numbers = list(self.places)
         found = []
         for kind in anomalous_kinds(self.kind.astype(str), NORMAL):
             of_kind = self.kind == kind
-            rows = {n: places[of_kind[places]] for n, places in self.places.items()}
-            rows = {n: places for n, places in rows.items() if len(places)}
+            each = enumerate(self.places.items(), 1)
+            rows = {i: (n, p[of_kind[p]]) for i, (n, p) in each if of_kind[p].any()}
             if not rows:
                 continue
-            early = [p for n, p in rows.items() if not (of_kind & (self.known[n] >= JUDGED)).any()]
-            caught = [n for n, places in rows.items() if alarm[places].any()]
-            places = np.concatenate(list(rows.values()))
+            early = [p for n, p in rows.values() if not (of_kind & (self.known[n] >= JUDGED)).any()]
+            places = np.concatenate([p for _, p in rows.values()])
             found.append(
                 CaughtKind(
                     kind=kind,
                     recall=Share.of(alarm[places]),
                     early=Share.of(alarm[np.concatenate([np.empty(0, int), *early])]),
                     first=self.line.when(self.line.at[places].min()),
-                    appeared=numbers.index(min(rows)) + 1,
-                    caught=numbers.index(min(caught)) + 1 if caught else None,
+                    appeared=min(rows),
+                    caught=next((i for i, (_, p) in rows.items() if alarm[p].any()), None),
                 )
             )
         return sorted(found, key=lambda one: one.appeared)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from eqsep.errors import UserError
-from eqsep.evaluation.intervals import check_confidence
+from eqsep.evaluation.intervals import check_share
 
 
 @dataclass(frozen=True)
@@ -24,36 +24,16 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of `compare`: detectors ranked over data sets.
+    """The result of `compare`; `str()` gives a table, the best mean rank first."""
 
-    `str()` gives a table, the best mean rank first.
-
-    Attributes
-    ----------
-    mean, mean_rank : dict of str to float
-        Of each detector, over the data sets; rank 1 is the best.
-    n_datasets : int
-        The number of data sets.
-    chance : float or None
-        The mean prevalence: what a random score gets. None if not known.
-    friedman : Statistic
-        Friedman's chi-squared of the ranks, corrected for ties.
-    iman_davenport : Statistic
-        The F statistic made of it, which is less conservative.
-    critical_difference : float
-        Nemenyi's: mean ranks that differ by less show no difference.
-    confidence : float
-        Of the critical difference.
-    """
-
-    mean: dict[str, float]
-    mean_rank: dict[str, float]
+    mean: dict[str, float]  #: Of each detector, over the data sets.
+    mean_rank: dict[str, float]  #: Rank 1 is the best.
     n_datasets: int
-    chance: float | None
-    friedman: Statistic
-    iman_davenport: Statistic
-    critical_difference: float
-    confidence: float
+    chance: float | None  #: The mean prevalence: what a random score gets. None if not known.
+    friedman: Statistic  #: Friedman's chi-squared of the ranks, corrected for ties.
+    iman_davenport: Statistic  #: The F statistic made of it, which is less conservative.
+    critical_difference: float  #: Nemenyi's: mean ranks that differ by less show no difference.
+    confidence: float  #: Of the critical difference.
 
     def differ(self, *detectors: str) -> bool:
         """Whether the mean ranks of these detectors differ by more than the critical difference."""
@@ -71,40 +51,28 @@ class Comparison:
         if self.chance is not None:
             cells.append(("(chance)", f"({self.chance:.3f})", "", ""))
         lines = [line.rstrip() for line in aligned(cells).splitlines()]
-        return "\n".join(
-            [
-                *lines,
-                f"{self.n_datasets} data sets; Friedman {self.friedman}, "
-                f"Iman-Davenport {self.iman_davenport}",
-                f"* by more than the critical difference {self.critical_difference:.3f} "
-                f"(Nemenyi, {self.confidence:.0%})",
-            ]
+        lines.append(
+            f"{self.n_datasets} data sets; Friedman {self.friedman}, "
+            f"Iman-Davenport {self.iman_davenport}"
         )
+        lines.append(
+            f"* by more than the critical difference {self.critical_difference:.3f} "
+            f"(Nemenyi, {self.confidence:.0%})"
+        )
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """The result of `compare_pair`: two detectors on the same data sets.
-
-    Attributes
-    ----------
-    first, second : str
-        The detectors.
-    wins, ties, losses : int
-        The number of data sets on which the first is better, equal, worse.
-    mean_gain : float
-        The first less the second.
-    wilcoxon : Statistic
-        Wilcoxon's signed-rank test of no difference, two-sided: the smaller sum of ranks.
-    """
+    """The result of `compare_pair`: two detectors on the same data sets."""
 
     first: str
     second: str
-    wins: int
+    wins: int  #: The data sets on which the first is better.
     ties: int
     losses: int
-    mean_gain: float
-    wilcoxon: Statistic
+    mean_gain: float  #: The first less the second.
+    wilcoxon: Statistic  #: The signed-rank test, two-sided: the smaller sum of ranks.
 
     def __str__(self) -> str:
         return (
@@ -115,12 +83,7 @@ class PairedComparison:
 
 
 def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
-    """The mean rank of each detector over data sets; 1 is the best, and ties share their ranks.
-
-    Parameters
-    ----------
-    table : mapping of str to array-like of shape (n_datasets,), or frame
-        As in `compare`.
+    """The mean rank of each detector in a `table` as in `compare`; 1 is the best, ties share ranks.
 
     Examples
     --------
@@ -128,7 +91,7 @@ def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
     {'kernel': 1.25, 'linear': 2.25, 'forest': 2.5}
     """
     names, values = _values(table, at_least=2)
-    return _named(names, _ranks(values).mean(axis=0))
+    return _mean_ranks(names, values)
 
 
 def compare(
@@ -136,30 +99,25 @@ def compare(
 ) -> Comparison:
     """Three detectors or more over several data sets, by their mean ranks.
 
-    Friedman's test asks whether the detectors differ at all; where it says so, two detectors
-    differ if their mean ranks do by more than Nemenyi's critical difference
-    q sqrt(k (k + 1) / 6 N), for k detectors and N data sets.
+    Friedman's test asks whether the detectors differ at all. If so, two of them differ if their
+    mean ranks do by more than Nemenyi's critical difference q sqrt(k (k + 1) / 6 N), for k
+    detectors and N data sets (J. Demšar, *Statistical comparisons of classifiers over multiple data
+    sets*, Journal of Machine Learning Research 7, 2006).
 
     Parameters
     ----------
     table : mapping of str to array-like of shape (n_datasets,), or frame
-        The values of each detector on the same data sets in the same order, larger is better:
-        average precision, for example. A frame has a column for each detector.
+        The values of each detector on the same data sets, larger is better: average precision, for
+        example. A frame has a column for each detector.
     prevalence : array-like of shape (n_datasets,) or None, default=None
-        The share of anomalies in each data set, to be shown in the table with the means.
+        The share of anomalies in each data set; the table shows its mean.
     confidence : float, default=0.95
         Of the critical difference.
 
     Notes
     -----
     The tests take data sets as independent draws. Several kinds of one data set, or several seeds,
-    are not: average over them first. Few data sets prove little: with five of them and four
-    detectors, mean ranks must differ by more than 2.
-
-    References
-    ----------
-    J. Demšar, *Statistical comparisons of classifiers over multiple data sets*, Journal of Machine
-    Learning Research 7, 2006.
+    are not: average over them first.
 
     Examples
     --------
@@ -178,14 +136,14 @@ def compare(
     * by more than the critical difference 1.353 (Nemenyi, 95%)
     """
     names, values = _values(table, at_least=3)
-    check_confidence(confidence)
+    check_share("confidence", confidence)
     n_datasets, n_detectors = values.shape
     friedman = _friedman(values)
     quantile = stats.studentized_range.ppf(confidence, n_detectors, np.inf) / np.sqrt(2)
     spread = np.sqrt(n_detectors * (n_detectors + 1) / (6 * n_datasets))
     return Comparison(
-        mean=_named(names, values.mean(axis=0)),
-        mean_rank=_named(names, _ranks(values).mean(axis=0)),
+        mean=dict(zip(names, values.mean(axis=0).tolist(), strict=True)),
+        mean_rank=_mean_ranks(names, values),
         n_datasets=n_datasets,
         chance=None if prevalence is None else _chance(prevalence, n_datasets),
         friedman=friedman,
@@ -196,12 +154,7 @@ def compare(
 
 
 def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
-    """Two detectors over several data sets, by Wilcoxon's signed-rank test.
-
-    Parameters
-    ----------
-    table : mapping of str to array-like of shape (n_datasets,), or frame
-        The values of exactly two detectors, as in `compare`.
+    """Two detectors in a `table` as in `compare`, by Wilcoxon's signed-rank test.
 
     Examples
     --------
@@ -251,20 +204,15 @@ def _values(table: Mapping[str, Any], *, at_least: int) -> tuple[list[str], np.n
     return names, values
 
 
-def _named(names: list[str], values: np.ndarray) -> dict[str, float]:
-    return dict(zip(names, values.tolist(), strict=True))
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """The rank of each detector on each data set; 1 is the largest value."""
-    return stats.rankdata(-values, axis=1)
+def _mean_ranks(names: list[str], values: np.ndarray) -> dict[str, float]:
+    ranks = stats.rankdata(-values, axis=1).mean(axis=0)
+    return dict(zip(names, ranks.tolist(), strict=True))
 
 
 def _friedman(values: np.ndarray) -> Statistic:
     if np.ptp(values, axis=1).max() == 0:  # all tied everywhere: SciPy would divide by zero
         return Statistic(0.0, 1.0)
-    found = stats.friedmanchisquare(*values.T)
-    return Statistic(float(found.statistic), float(found.pvalue))
+    return Statistic(*map(float, stats.friedmanchisquare(*values.T)))
 
 
 def _iman_davenport(chi2: float, shape: tuple[int, ...]) -> Statistic:
@@ -281,8 +229,7 @@ def _wilcoxon(difference: np.ndarray) -> Statistic:
     """The ranks of zero differences are divided between both sides."""
     if not difference.any():
         return Statistic(len(difference) * (len(difference) + 1) / 4, 1.0)
-    found = stats.wilcoxon(difference, zero_method="zsplit")
-    return Statistic(float(found.statistic), float(found.pvalue))
+    return Statistic(*map(float, stats.wilcoxon(difference, zero_method="zsplit")))
 
 
 def _chance(prevalence: Any, n_datasets: int) -> float:
@@ -296,14 +243,7 @@ def _chance(prevalence: Any, n_datasets: int) -> float:
 
 
 def aligned(cells: Sequence[tuple[str, ...]]) -> str:
-    """Rows of text in columns, the first one flush left and the others flush right.
-
-    Examples
-    --------
-    >>> print(aligned([("kind", "area"), ("scan", "1.0")]))
-    kind area
-    scan  1.0
-    """
+    """Rows of text in columns, the first one flush left and the others flush right."""
     first, *widths = (max(map(len, column)) for column in zip(*cells, strict=True))
     return "\n".join(
         " ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in cells

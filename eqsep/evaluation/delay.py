@@ -14,55 +14,23 @@ from eqsep.labels import NORMAL
 
 @dataclass(frozen=True)
 class KindDelay:
-    """The episodes of one kind, or of all together.
-
-    Attributes
-    ----------
-    kind : str
-    found : Share
-        Of its episodes, those in which a row raises an alarm.
-    rows : tuple of int
-        The rows before the first alarm of each episode that is found, in rising order; 0 if the
-        first row raises it.
-    times : tuple of float
-        The same in time, in the unit of the times, or in seconds if they are dates; empty if no
-        times are known.
-    """
+    """The episodes of one kind, or of all together."""
 
     kind: str
-    found: Share
-    rows: tuple[int, ...]
-    times: tuple[float, ...] = ()
+    found: Share  #: Of its episodes, those in which a row raises an alarm.
+    rows: tuple[int, ...]  #: The rows before the first alarm of each episode that is found, sorted.
+    times: tuple[float, ...] = ()  #: The same in time, if known; in seconds if times are dates.
 
 
 @dataclass(frozen=True)
 class DetectionDelay:
-    """How many episodes are found and how soon, and how many false alarms there are on the way.
+    """How many episodes are found and how soon, and how many false alarms there are on the way."""
 
-    Attributes
-    ----------
-    kinds : tuple of KindDelay
-        In alphabetical order, and last all together: the kind "overall".
-    false_episodes : int
-        Stretches of consecutive normal rows in a run that all raise an alarm.
-    normal_rows : int
-    by_date : bool
-        Whether times are dates, and delays in time seconds.
-    persistent : bool
-        Whether only persistent alarms count.
-
-    Examples
-    --------
-    >>> found = detection_delay([0, 1, 0, 0, 1, 1], ["normal"] * 3 + ["leak"] * 3)
-    >>> found.kinds[0].found.count, found.kinds[0].rows, found.false_episodes
-    (1, (1,), 1)
-    """
-
-    kinds: tuple[KindDelay, ...]
-    false_episodes: int
+    kinds: tuple[KindDelay, ...]  #: In alphabetical order, and last "overall", all together.
+    false_episodes: int  #: Stretches of consecutive normal rows in a run that all raise an alarm.
     normal_rows: int
-    by_date: bool = False
-    persistent: bool = False
+    by_date: bool = False  #: Whether times are dates.
+    persistent: bool = False  #: Whether only persistent alarms count.
 
 
 def detection_delay(
@@ -76,8 +44,7 @@ def detection_delay(
 ) -> DetectionDelay:
     """How soon the episodes of anomalous rows are found.
 
-    An episode is a stretch of rows of one kind in a run. Alarms on normal rows are false, even
-    those that outlast a fault.
+    An episode is a stretch of rows of one kind in a run. All alarms on normal rows are false.
 
     Parameters
     ----------
@@ -85,22 +52,24 @@ def detection_delay(
         Whether each row raises an alarm.
     kind : array-like of str of shape (n_rows,)
     time : array-like of shape (n_rows,), default=None
-        Numbers or dates that put the rows of a run in order (default: they are in order).
+        Numbers or dates that put the rows of a run in order.
     groups : array-like of shape (n_rows,), default=None
         The run of each row (default: all rows are one).
     normal : str, default="normal"
     persist : callable, default=None
-        From alarms in order, and their runs, to those that stay: `PersistentAlarms(3, 5).update`.
+        From alarms in order, and their runs, to those that count: `PersistentAlarms(3, 5).update`.
 
     Examples
     --------
     >>> kind = ["normal", "leak", "leak", "leak", "normal", "jam"]
     >>> found = detection_delay([0, 0, 0, 1, 1, 0], kind)
-    >>> [(one.kind, one.found.count, one.rows) for one in found.kinds]
-    [('jam', 0, ()), ('leak', 1, (2,)), ('overall', 1, (2,))]
+    >>> [(one.kind, one.found.count, one.rows) for one in found.kinds], found.false_episodes
+    ([('jam', 0, ()), ('leak', 1, (2,)), ('overall', 1, (2,))], 1)
     """
     alarm, kind = np.asarray(alarm).astype(bool), np.asarray(kind).astype(str)
-    seconds, by_date = _times(time, len(kind))
+    seconds = np.zeros(len(kind)) if time is None else np.asarray(time)
+    by_date = seconds.dtype.kind == "M"
+    seconds = seconds.astype("M8[us]").astype(np.int64) / 1e6 if by_date else seconds.astype(float)
     run = np.zeros(len(kind), int) if groups is None else np.unique(groups, return_inverse=True)[1]
     for name, values in (("alarm", alarm), ("time", seconds), ("groups", run)):
         if len(values) != len(kind):
@@ -133,13 +102,3 @@ def detection_delay(
         by_date=by_date,
         persistent=persist is not None,
     )
-
-
-def _times(time: Any, n_rows: int) -> tuple[np.ndarray, bool]:
-    """Times as numbers, and whether they are dates, which become seconds."""
-    if time is None:
-        return np.zeros(n_rows), False
-    values = np.asarray(time)
-    if values.dtype.kind != "M":
-        return values.astype(float), False
-    return values.astype("M8[us]").astype(np.int64) / 1e6, True

@@ -18,62 +18,34 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Curve:
-    """Precision and recall as the threshold falls, and the average precision.
+    """Precision and recall as the threshold falls, and the average precision."""
 
-    Attributes
-    ----------
-    recall, precision : ndarray of shape (n_points,)
-        From the highest threshold to the highest that finds all anomalies.
-    average_precision : float
-        Of all rows, however few points the curve has.
-    prevalence : float
-        The precision of a random score.
-    """
-
-    recall: np.ndarray
-    precision: np.ndarray
-    average_precision: float
-    prevalence: float
+    recall: np.ndarray  #: (n_points,), from the highest threshold to the first that finds all.
+    precision: np.ndarray  #: (n_points,)
+    average_precision: float  #: Of all rows, however few points the curve has.
+    prevalence: float  #: The precision of a random score.
 
 
 @dataclass(frozen=True)
 class ScoreHistogram:
-    """How the scores of each kind are spread.
+    """How the scores of each kind are spread."""
 
-    Attributes
-    ----------
-    edges : ndarray of shape (n_bins + 1,)
-        The same for all kinds.
-    shares : dict of str to ndarray of shape (n_bins,)
-        The share of the kind's rows in each bin, the normal kind first.
-    above : dict of str to float
-        The share of the kind's rows above the threshold.
-    threshold : float or None
-    """
-
-    edges: np.ndarray
-    shares: dict[str, np.ndarray]
-    above: dict[str, float]
+    edges: np.ndarray  #: (n_bins + 1,), the same for all kinds.
+    shares: dict[str, np.ndarray]  #: (n_bins,), of each kind's rows; the normal kind first.
+    above: dict[str, float]  #: The share of the kind's rows above the threshold.
     threshold: float | None
 
 
 def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, float]:
-    """Average precision of each kind of anomaly against all normal rows, and of all together.
+    """Average precision of each kind of anomaly against all normal rows, and then "overall".
 
     Parameters
     ----------
     score : array-like of shape (n_rows,)
         Larger is more anomalous.
     kind : array-like of str of shape (n_rows,)
-        The kind of each row.
     normal : str, default="normal"
         The name of the normal kind.
-
-    Returns
-    -------
-    dict
-        The average precision of each kind in alphabetical order, then of all anomalies as
-        "overall". A random score gets the prevalence of the kind.
 
     Examples
     --------
@@ -84,9 +56,7 @@ def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") 
 
 
 def precision_recall_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, Curve]:
-    """The precision-recall curve of each kind of anomaly against all normal rows.
-
-    Takes the parameters of `average_precision_by_kind`, and returns its keys.
+    """The precision-recall curve of each kind, with the parameters of `average_precision_by_kind`.
 
     Examples
     --------
@@ -99,8 +69,6 @@ def precision_recall_by_kind(score: Any, kind: Any, *, normal: str = "normal") -
 
 def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]:
     """The share of each kind among its rows and the normal ones: what a random score gets.
-
-    Takes kinds and returns what `average_precision_by_kind` would for a constant score.
 
     Examples
     --------
@@ -125,13 +93,7 @@ def score_histogram(
 ) -> ScoreHistogram:
     """Count the scores of each kind in the same bins.
 
-    Parameters
-    ----------
-    score : array-like of shape (n_rows,)
-    kind : array-like of str of shape (n_rows,)
-        All rows may be normal.
-    threshold : float, default=None
-        The score above which a row raises an alarm.
+    Rows raise an alarm if their score is above the `threshold`. All rows may be normal.
 
     Examples
     --------
@@ -153,13 +115,7 @@ def score_histogram(
 
 
 def anomalous_kinds(kind: np.ndarray, normal: Any) -> list[Any]:
-    """The kinds of anomaly in order, names or numbers as they are.
-
-    Examples
-    --------
-    >>> anomalous_kinds(np.array(["scan", "normal", "flood"]), "normal")
-    ['flood', 'scan']
-    """
+    """The kinds of anomaly in order, names or numbers as they are."""
     return [name for name in np.unique(kind).tolist() if name != normal]
 
 
@@ -168,7 +124,7 @@ def check_kinds(kind: np.ndarray, *, normal: str) -> None:
     if missing := sum(map(is_missing, kind.tolist())):
         raise UserError(
             f"Expected the kind of every row, and {missing:,} of {len(kind):,} are missing. Leave "
-            f"rows out whose kind is not known: X[known], kind[known]."
+            f"out rows of unknown kind: X[known], kind[known]."
         )
     found = np.unique(kind).tolist()
     if normal not in found:

@@ -1,8 +1,4 @@
-"""Leave one kind out: every kind in turn is the seen one, and the others come in the test.
-
-If there is only one kind, cross-validation measures how well it is found once it is seen. Rows of
-a group, or of a block of time, all train or all test.
-"""
+"""Leave one kind out: every kind in turn is the seen one, and the others come in the test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -16,6 +12,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.comparison import aligned
+from eqsep.evaluation.intervals import check_share
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, average_precision_by_kind, check_kinds
 from eqsep.progress import steps
 from eqsep.separators.scores import anomaly_score
@@ -26,81 +23,51 @@ _GAP = 0.1  # of a block, next to one of the test: rows in it do not train
 
 @dataclass(frozen=True)
 class Tested:
-    """The test rows behind a result: which they are, of what kind, and how they were scored.
+    """The test rows behind a result: which they are, of what kind, and how they were scored."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        Their places in the table.
-    kind : ndarray of str
-    score : ndarray of float
-        Larger is more anomalous.
-    normal : str
-        The name of the normal kind.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  #: Their places in the table.
     kind: np.ndarray
-    score: np.ndarray
-    normal: str
+    score: np.ndarray  #: Larger is more anomalous.
+    normal: str  #: The name of the normal kind.
 
 
 @dataclass(frozen=True)
 class SeenKind:
-    """How an estimator that saw one kind of anomaly does on the test rows.
+    """How an estimator that saw one kind of anomaly does on the test rows."""
 
-    Attributes
-    ----------
-    kind : str
-        The kind that was seen in training.
-    seen, unseen, overall : float
-        Average precision of the seen kind, of all unseen kinds together, and of all anomalies,
-        each against the test normals. NaN for unseen kinds if there are none.
-    seen_prevalence, unseen_prevalence, overall_prevalence : float
-        The share of anomalies in each of the three: what a random score gets.
-    by_kind : dict of str to float
-        Average precision of each kind, and "overall".
-    tested : Tested or None
-        The test rows and their scores, for curves and intervals; None in a mean.
-    """
-
-    kind: str
-    seen: float
-    unseen: float
-    overall: float
+    kind: str  #: The kind that was seen in training.
+    seen: float  #: Average precision of the seen kind against the test normals.
+    unseen: float  #: Of all unseen kinds together; NaN if there are none.
+    overall: float  #: Of all anomalies.
+    #: The share of anomalies in each of the three: what a random score gets.
     seen_prevalence: float
     unseen_prevalence: float
     overall_prevalence: float
-    by_kind: dict[str, float]
-    tested: Tested | None = field(default=None, repr=False, compare=False)
+    by_kind: dict[str, float]  #: Average precision of each kind, and "overall".
+    tested: Tested | None = field(default=None, repr=False, compare=False)  #: None in a mean.
 
 
 @dataclass(frozen=True)
 class LeaveOneKindOut:
-    """The result of `leave_one_kind_out`: one `SeenKind` for each kind, in alphabetical order.
+    """The result of `leave_one_kind_out` or `cross_validate_kind`; `str()` gives a table."""
 
-    `cross_validate_kind` gives one `SeenKind`, for the only kind. `str()` gives a table; `rows()`
-    plain dictionaries, ready for a data frame.
-    """
-
-    results: tuple[SeenKind, ...]
+    results: tuple[SeenKind, ...]  #: One for each seen kind, in alphabetical order.
 
     @property
     def mean(self) -> SeenKind:
         """The mean over the seen kinds; `by_kind` is the mean of each kind over its appearances."""
-
-        def mean(name: str) -> float:
-            return float(np.mean([getattr(result, name) for result in self.results]))
-
         by_kind = {
             kind: float(np.mean([result.by_kind[kind] for result in self.results]))
             for kind in self.results[0].by_kind
         }
-        numbers: dict[str, Any] = {name: mean(name) for name in _NUMBERS}
+        numbers: dict[str, Any] = {
+            name: float(np.mean([getattr(result, name) for result in self.results]))
+            for name in _NUMBERS
+        }
         return SeenKind(kind="mean", by_kind=by_kind, **numbers)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dictionary for each seen kind and one for the mean."""
+        """A dictionary for each seen kind and one for the mean, ready for a data frame."""
         return [
             {name: getattr(result, name) for name in ("kind", *_NUMBERS, "by_kind")}
             for result in (*self.results, self.mean)
@@ -109,11 +76,10 @@ class LeaveOneKindOut:
     def __str__(self) -> str:
         cells = [("seen kind", "seen", "(chance)", "unseen", "(chance)", "overall", "(chance)")]
         for row in self.rows():
-            pairs = (
-                (f"{row[name]:.3f}", f"({row[f'{name}_prevalence']:.3f})")
-                for name in ("seen", "unseen", "overall")
-            )
-            cells.append((row["kind"], *(cell for pair in pairs for cell in pair)))
+            numbers = []
+            for name in ("seen", "unseen", "overall"):
+                numbers += [f"{row[name]:.3f}", f"({row[f'{name}_prevalence']:.3f})"]
+            cells.append((row["kind"], *numbers))
         return aligned(cells)
 
 
@@ -143,23 +109,21 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     estimator : scikit-learn estimator
         Fitted with y = 1 for the seen kind and 0 for normal rows; scored by `anomaly_score`.
     X : array or frame of shape (n_rows, n_features)
-        The rows.
     kind : array-like of str of shape (n_rows,)
-        The kind of each row: the normal one, and at least two kinds of anomaly.
+        The normal kind, and at least two kinds of anomaly.
     normal : str, default="normal"
         The name of the normal kind.
     seen : sequence of str, default=None
-        The kinds that are the seen one in turn; by default every kind. The division, and so each
-        result, is the same either way: only the other fits are left out.
+        The kinds that are the seen one in turn (default: all). The division is the same either
+        way.
     groups, time : array-like of shape (n_rows,), default=None
-        The recording, machine or card of each row, and when it was taken (numbers, dates). Then
-        whole groups, or else blocks of time, are trained on or tested on, never both: rows of
-        other kinds are tested on if they belong to the test, and kinds of one group are never the
-        seen one. They are passed to an estimator whose `fit` takes them.
+        The recording, machine or card of each row, and when it was taken (numbers, dates). Whole
+        groups, or else blocks of time, then train or test, never both; kinds of one group are
+        never the seen one. Passed to an estimator if its `fit` takes them.
     test_size : float, default=0.5
         The share of the normal rows and of the seen kind that is kept for the test.
     random_state : int, RandomState instance or None, default=None
-        Decides the division; pass an int for the same result at every call.
+        Decides the division.
 
     Examples
     --------
@@ -186,7 +150,7 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
         may_train = ~in_test
     else:
         in_test = _divide_units(kind, units, normal=normal, test_size=test_size, rng=rng)
-        may_train = ~in_test & ~units.near(in_test)
+        may_train = units.apart(in_test)
         seen_kinds = _on_both_sides(seen_kinds, kind, in_test, may_train)
     if seen is not None:
         unknown = [name for name in seen if name not in seen_kinds]
@@ -216,23 +180,17 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
 ) -> LeaveOneKindOut:
     """How well the only kind of anomaly is found once it is seen: every row is tested once.
 
-    The rows are divided into `n_folds` parts, fewer if there are fewer anomalies, each with its
-    share of the anomalies. A clone of the estimator is fitted on all parts but one and scores that
-    one. Two clones may score on different scales, so scores are replaced by their ranks in the
-    part, from 0 to 1; average precision is taken over the ranks of all rows.
+    Each of `n_folds` parts, fewer if there are fewer anomalies, is scored by a clone of the
+    estimator that was fitted on the others. Clones may score on different scales, so average
+    precision is taken over the ranks of scores in their part, from 0 to 1. `unseen` is NaN.
 
     Parameters
     ----------
     estimator, X, normal, groups, time, random_state
         As in `leave_one_kind_out`; no group or block of time is in two parts.
     kind : array-like of str of shape (n_rows,)
-        The kind of each row: the normal one, and one kind of anomaly.
+        The normal kind, and one kind of anomaly.
     n_folds : int, default=5
-
-    Returns
-    -------
-    LeaveOneKindOut
-        Unseen kinds are not measured: `unseen` is NaN.
 
     Examples
     --------
@@ -266,7 +224,7 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
     folds = by(min(*each, n_folds), shuffle=True, random_state=random_state)
     tests = [test for _, test in folds.split(kind, kind, None if units is None else unit)]
     in_tests = [np.isin(np.arange(len(kind)), test) for test in tests]
-    trains = [~test if units is None else ~test & ~units.near(test) for test in in_tests]
+    trains = [~test if units is None else units.apart(test) for test in in_tests]
     models = _fit_each(estimator, X, kind != normal, trains=trains, groups=groups, time=time)
     score = np.empty(len(kind))
     for model, test in zip(models, tests, strict=True):
@@ -290,13 +248,7 @@ def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list
             f"Every kind needs at least 2 rows, one to train and one to test on, got {scarce}. "
             f"Drop these kinds or merge them with others."
         )
-    if not 0 < test_size < 1:
-        raise ParameterError(
-            "test_size",
-            expected="a share between 0 and 1",
-            got=test_size,
-            hint="Take 0.5 for half.",
-        )
+    check_share("test_size", test_size, hint="Take 0.5 for half.")
     return names
 
 
@@ -307,25 +259,16 @@ class Units:
     unit: np.ndarray  # numbers from 0 on; blocks in the order of time
     share: np.ndarray  # of the block that has passed; 1/2 in groups, which are not near each other
 
-    def near(self, in_test: np.ndarray) -> np.ndarray:
-        """Which rows outside the test are near a unit of it.  (n_rows,) -> (n_rows,)"""
+    def apart(self, in_test: np.ndarray) -> np.ndarray:
+        """Which rows are neither in the test nor near a unit of it.  (n_rows,) -> (n_rows,)"""
         tested = np.unique(self.unit[in_test])
         before = (self.share < _GAP) & np.isin(self.unit - 1, tested)
         after = (self.share > 1 - _GAP) & np.isin(self.unit + 1, tested)
-        near: np.ndarray = (before | after) & ~in_test
-        return near
+        return ~(in_test | before | after)
 
 
 def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
-    """What rows belong to: their groups, else blocks of their times; None if neither is known.
-
-    Examples
-    --------
-    >>> units_of(["a", "b", "a"], None, n_rows=3).unit
-    array([0, 1, 0])
-    >>> int(units_of(None, range(100), n_rows=100).unit.max())
-    19
-    """
+    """What rows belong to: their groups, else blocks of their times; None if neither is known."""
     if groups is not None:
         group = np.unique(_one_each(groups, "groups", n_rows), return_inverse=True)[1]
         return Units(group, np.full(n_rows, 0.5))
@@ -365,10 +308,7 @@ def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
 def _divide_units(
     kind: np.ndarray, units: Units, *, normal: str, test_size: float, rng: Any
 ) -> np.ndarray:
-    """Which rows are kept for the test: that share of the units of every kind, the rarest first.
-
-    A kind of one unit is in the test: it is unseen.
-    """
+    """The same by whole units, the rarest kind first; a kind of one unit is in the test: unseen."""
     unit = units.unit
     in_test = np.full(unit.max() + 1, -1)
     names = {name: np.unique(unit[kind == name]) for name in np.unique(kind).tolist()}
@@ -383,8 +323,7 @@ def _divide_units(
         free = rng.permutation(mine[in_test[mine] < 0])
         n = max(wanted - int((in_test[mine] == 1).sum()), 0)
         in_test[free[:n]], in_test[free[n:]] = 1, 0
-    divided: np.ndarray = in_test[unit] == 1
-    return divided
+    return np.equal(in_test[unit], 1)
 
 
 def _on_both_sides(
@@ -405,10 +344,9 @@ def _on_both_sides(
 def _fit_each(
     estimator: Any, X: Any, y: np.ndarray, *, trains: list[np.ndarray], groups: Any, time: Any
 ) -> list[Any]:
-    """A clone of the estimator fitted on each set of training rows.
+    """A clone of the estimator fitted on each set of training rows, in any form of X.
 
-    `cross_validate` takes rows of arrays, frames and sparse matrices; its scores are not used,
-    since they do not know kinds.
+    The scores of `cross_validate` are not used, since they do not know kinds.
     """
     params = {
         name: np.asarray(values)
@@ -438,18 +376,17 @@ def _measure(tested: Tested, *, seen: str) -> SeenKind:
     """Average precision and prevalence of the seen kind, the unseen ones and all of them."""
     score, kind, normal = tested.score, tested.kind, tested.normal
     by_kind = average_precision_by_kind(score, kind, normal=normal)
-    known = (kind == seen) | (kind == normal)
-    is_unseen = kind != seen
+    known, others = (kind == seen) | (kind == normal), kind != seen
     unseen = {OVERALL: np.nan}
-    if (kind[is_unseen] != normal).any():
-        unseen = average_precision_by_kind(score[is_unseen], kind[is_unseen], normal=normal)
+    if (kind[others] != normal).any():
+        unseen = average_precision_by_kind(score[others], kind[others], normal=normal)
     return SeenKind(
         kind=str(seen),
         seen=by_kind[str(seen)],
         unseen=unseen[OVERALL],
         overall=by_kind[OVERALL],
         seen_prevalence=float(np.mean(kind[known] != normal)),
-        unseen_prevalence=float(np.mean(kind[is_unseen] != normal)),
+        unseen_prevalence=float(np.mean(kind[others] != normal)),
         overall_prevalence=float(np.mean(kind != normal)),
         by_kind=by_kind,
         tested=tested,

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -21,14 +21,6 @@ _CONFIDENCE = 0.95
 class NamedKind:
     """The alarms among the rows of one label, by the names that they are given.
 
-    Attributes
-    ----------
-    kind : str
-    rows : int
-        Alarms and others.
-    given : dict of str to int
-        How many alarms have each name, "a", "a or b" or "unseen"; the most frequent first.
-
     Examples
     --------
     >>> pump = NamedKind("pump", 9, {"pump": 3, "valve or pump": 2, "valve": 1, "unseen": 1})
@@ -37,8 +29,8 @@ class NamedKind:
     """
 
     kind: str
-    rows: int
-    given: dict[str, int]
+    rows: int  #: Alarms and others.
+    given: dict[str, int]  #: The alarms with each name, "a", "a or b" or "unseen", most first.
 
     @property
     def alarms(self) -> int:
@@ -69,23 +61,13 @@ class NamedKind:
 
 @dataclass(frozen=True)
 class NamesPromise:
-    """The rate at which rows of a seen kind may be called "unseen", and the rate among new rows.
-
-    Attributes
-    ----------
-    rate : float
-    kinds : tuple of str
-        Kinds that have rows here, and of which enough rows were learnt to promise the rate.
-    called : Share
-        Of all rows of these kinds, those that are called "unseen".
-    most_expected : float or None
-        At most this share is called so, with 95 % confidence, if the promise is kept. None if
-        groups of rows judge each other: rows of a group are alike, and their count cannot tell.
-    """
+    """The rate at which rows of a seen kind may be called "unseen", and the rate among new rows."""
 
     rate: float
-    kinds: tuple[str, ...]
-    called: Share
+    kinds: tuple[str, ...]  #: Those with rows here, and with enough learnt rows to promise it.
+    called: Share  #: Of all rows of these kinds, those that are called "unseen".
+    #: At most this share is called so, with 95 % confidence, if the promise is kept. None if rows
+    #: come in groups, in which they are alike: a count of rows cannot tell.
     most_expected: float | None
 
     @property
@@ -99,45 +81,34 @@ class NamesPromise:
 
 @dataclass(frozen=True)
 class Names:
-    """The names that alarms are given, label by label.
+    """The names that alarms are given, label by label."""
 
-    Attributes
-    ----------
-    kinds : tuple of NamedKind
-        Every label, the normal one too, in alphabetical order.
-    normal : str
-    seen : tuple of str
-        The kinds that the detector has learnt.
-    promise : NamesPromise or None
-        None if none can be made, or no row is of a kind that it covers.
-    """
-
-    kinds: tuple[NamedKind, ...]
+    kinds: tuple[NamedKind, ...]  #: Every label, the normal one too, in alphabetical order.
     normal: str
-    seen: tuple[str, ...]
-    promise: NamesPromise | None
+    seen: tuple[str, ...]  #: The kinds that the detector has learnt.
+    promise: NamesPromise | None  #: None without one, or without rows that it covers.
 
     @property
     def alone(self) -> Share:
-        """Of the alarms of seen kinds, those with one name, and that the right one."""
-        seen = self._of_seen()
-        return Share.counted(sum(one.alone for one in seen), sum(one.alarms for one in seen))
+        """Of the alarms of seen kinds, those with the right name alone."""
+        return self._share(self.seen, ("alone",))
 
     @property
     def among(self) -> Share:
-        """Of the alarms of seen kinds, those with their kind among their names, or alone."""
-        seen = self._of_seen()
-        hits = sum(one.alone + one.among for one in seen)
-        return Share.counted(hits, sum(one.alarms for one in seen))
+        """Of the alarms of seen kinds, those with the right name among theirs, or alone."""
+        return self._share(self.seen, ("alone", "among"))
 
     @property
     def unseen_right(self) -> Share:
         """Of the alarms of unseen kinds, those that are called "unseen"."""
-        unseen = [one for one in self.kinds if one.kind not in (self.normal, *self.seen)]
-        return Share.counted(sum(one.unseen for one in unseen), sum(one.alarms for one in unseen))
+        names = {one.kind for one in self.kinds} - {self.normal, *self.seen}
+        return self._share(names, ("unseen",))
 
-    def _of_seen(self) -> list[NamedKind]:
-        return [one for one in self.kinds if one.kind in self.seen]
+    def _share(self, names: Collection[str], counts: Sequence[str]) -> Share:
+        """Of the alarms of the kinds with these names, those in some of their counts."""
+        kinds = [one for one in self.kinds if one.kind in names]
+        hits = sum(getattr(one, count) for one in kinds for count in counts)
+        return Share.counted(hits, sum(one.alarms for one in kinds))
 
 
 def names_given(
@@ -163,14 +134,11 @@ def _promise(model: Model, kinds: Iterable[NamedKind]) -> NamesPromise | None:
     called = Share.counted(sum(one.unseen for one in promised), sum(one.rows for one in promised))
     if not called.total:
         return None
-    chances = [_chances(one.rows, rank[one.kind], learnt[one.kind]) for one in promised]
+    chances = []  # of each count of new rows at least as unlike a kind as its k-th of n
+    for one in promised:
+        k, n = rank[one.kind], learnt[one.kind]
+        chances.append(betabinom(one.rows, k, n + 1 - k).pmf(np.arange(one.rows + 1)))
     below = np.cumsum(reduce(convolve, chances))  # of all together
     most = int(np.searchsorted(below, (1 + _CONFIDENCE) / 2)) / called.total
     names = tuple(one.kind for one in promised)
     return NamesPromise(rate, names, called, None if len(rows.groups) else most)
-
-
-def _chances(m: int, k: int, n: int) -> np.ndarray:
-    """The probability of each count, of m new rows, at least as unlike a kind as its k-th of n."""
-    chances: np.ndarray = betabinom(m, k, n + 1 - k).pmf(np.arange(m + 1))
-    return chances

@@ -1,8 +1,4 @@
-"""Other methods that a detector is compared with: how each is built, and what it learns from.
-
-Every comparison of this repository builds them here: `eqsep evaluate`, the demonstration,
-the paper's tables and the benchmarks.
-"""
+"""Other methods that a detector is compared with: how each is built, and what it learns from."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,33 +15,12 @@ from eqsep.errors import MissingExtraError
 
 @dataclass(frozen=True)
 class Peer:
-    """Another method.
+    """Another method: `PEERS["random forest"].build(random_state=0, n_estimators=50)`."""
 
-    Attributes
-    ----------
-    make : callable
-        From settings to an estimator.
-    settings : mapping of str to object
-        Unless `build` is given others; the rest are the library's defaults.
-    normal_only : bool
-        Whether it is an outlier detector: fitted on the normal rows, without labels.
-    is_random : bool
-        Whether it takes a `random_state`.
-
-    Examples
-    --------
-    >>> PEERS["random forest"].build(random_state=0)
-    RandomForestClassifier(n_estimators=200, random_state=0)
-    >>> PEERS["random forest"].build(random_state=0, n_estimators=50)
-    RandomForestClassifier(n_estimators=50, random_state=0)
-    >>> PEERS["LOF"].build(random_state=0, n_neighbors=5)  # it draws nothing
-    LocalOutlierFactor(n_neighbors=5, novelty=True)
-    """
-
-    make: Callable[..., Any]
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    normal_only: bool = False
-    is_random: bool = True
+    make: Callable[..., Any]  # from settings to an estimator
+    settings: Mapping[str, Any] = field(default_factory=dict)  # unless `build` is given others
+    normal_only: bool = False  # an outlier detector, fitted on the normal rows, without labels
+    is_random: bool = True  # takes a `random_state`
 
     def build(self, *, random_state: Any = None, **settings: Any) -> Any:
         """The estimator, not fitted yet."""
@@ -54,13 +29,7 @@ class Peer:
 
 
 def training_data(X: Any, y: Any, *, normal_only: bool) -> tuple[Any, ...]:
-    """What an estimator's `fit` is given: all rows with their labels, or the normal ones alone.
-
-    Examples
-    --------
-    >>> training_data(np.array([[1.0], [9.0]]), np.array([0, 1]), normal_only=True)
-    (array([[1.]]),)
-    """
+    """What an estimator's `fit` is given: all rows with their labels, or the normal ones alone."""
     return (X[np.asarray(y) == 0],) if normal_only else (X, y)
 
 

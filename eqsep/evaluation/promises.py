@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import betabinom, binomtest, t
+from scipy.stats import betabinom, binomtest, sem, t
 
-from eqsep.evaluation.intervals import check_confidence
+from eqsep.evaluation.intervals import check_share
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
@@ -56,17 +56,6 @@ class Share:
 class GroupRates:
     """The share of normal rows that raise an alarm, group by group.
 
-    Attributes
-    ----------
-    rates : tuple of float
-        Of each group, in rising order.
-    promised : float
-        The highest mean that is promised.
-    low, high : float
-        The ends of the 95 % interval of the mean (Student's), for groups that are drawn alike.
-    unit : str
-        What a group is, in a word.
-
     Examples
     --------
     >>> rate = GroupRates.of([0.0, 0.02, 0.01, 0.03], promised=0.05, unit="group")
@@ -74,29 +63,29 @@ class GroupRates:
     mean over 4 groups 1.50% [0.00%, 3.55%], as promised; at worst 3.00%
     """
 
-    rates: tuple[float, ...]
-    promised: float
-    low: float
+    rates: tuple[float, ...]  #: Of each group, in rising order.
+    promised: float  #: The highest mean that is promised.
+    low: float  #: The ends of the 95 % interval of the mean (Student's).
     high: float
-    unit: str
+    unit: str  #: What a group is, in a word.
 
     @classmethod
     def of(cls, rates: Any, *, promised: float, unit: str) -> "GroupRates":
-        """The same of the rates of two groups or more."""
+        """The rates of two groups or more."""
         ordered = np.sort(np.asarray(rates, dtype=float))
-        mean, reach = ordered.mean(), _error(ordered) * t.ppf(0.975, len(ordered) - 1)
+        mean, reach = ordered.mean(), sem(ordered) * t.ppf(0.975, len(ordered) - 1)
         low, high = max(mean - reach, 0.0), min(mean + reach, 1.0)
         return cls(tuple(ordered.tolist()), promised, float(low), float(high), unit)
 
     @property
     def mean(self) -> float:
-        """The mean over groups, each of which counts the same."""
+        """The mean over groups; each counts the same."""
         return float(np.mean(self.rates))
 
     @property
     def error(self) -> float:
         """The standard error of the mean."""
-        return _error(np.array(self.rates))
+        return float(sem(self.rates))
 
     @property
     def verdict(self) -> str:
@@ -110,36 +99,18 @@ class GroupRates:
         )
 
 
-def _error(rates: np.ndarray) -> float:
-    return float(rates.std(ddof=1) / np.sqrt(len(rates)))
-
-
 @dataclass(frozen=True)
 class Promise:
-    """A promised rate of false alarms, and the rate among new normal rows.
+    """A promised rate of false alarms, and the rate among new normal rows."""
 
-    Attributes
-    ----------
-    rate : float
-        The share of new normal rows that was to raise an alarm, on average.
-    threshold : float
-    rows, alarms : int
-        New normal rows, and those among them above the threshold.
-    low, high : float
-        The interval of the share of alarms under this threshold (Clopper and Pearson's).
-    least_expected, most_expected : float
-        If the promise is kept, the measured share lies between these with the same confidence. It
-        accounts for few calibrating rows as well as for few new ones.
-    """
-
-    rate: float
+    rate: float  #: The share of new normal rows that was to raise an alarm, on average.
     threshold: float
-    rows: int
-    alarms: int
-    low: float
+    rows: int  #: New normal rows.
+    alarms: int  #: Those above the threshold.
+    low: float  #: The ends of the interval of their share (Clopper and Pearson's).
     high: float
-    least_expected: float
-    most_expected: float
+    least_expected: float  #: The lowest share to expect if the promise is kept.
+    most_expected: float  #: The highest, with the same confidence.
 
     @property
     def measured(self) -> float:
@@ -148,7 +119,7 @@ class Promise:
 
     @property
     def verdict(self) -> str:
-        """ "as promised", or "more" or "fewer" than chance would explain."""
+        """Whether alarms are "as promised", or "more" or "fewer" than chance explains."""
         if self.measured > self.most_expected:
             return "more"
         return "fewer" if self.measured < self.least_expected else "as promised"
@@ -166,7 +137,7 @@ def kept_promises(
     Parameters
     ----------
     score : array-like of shape (n_rows,)
-        The scores of normal rows that were neither learnt nor calibrated with.
+        The scores of new normal rows.
     calibration : array-like of shape (n,)
         The scores of the normal rows that calibrate.
     rates : sequence of float
@@ -174,9 +145,9 @@ def kept_promises(
 
     Notes
     -----
-    With the k-th highest of n scores as the threshold, the share of normal rows above it is
-    distributed as Beta(k, n + 1 - k) over draws of the calibrating rows, and the number of alarms
-    among m new rows as the beta-binomial of the same parameters.
+    With the k-th highest of n scores as the threshold, the share of normal rows above it follows
+    Beta(k, n + 1 - k) over draws of the calibrating rows, and the alarms among new rows the
+    beta-binomial distribution.
 
     Examples
     --------
@@ -185,7 +156,7 @@ def kept_promises(
     >>> [(p.rate, p.measured, p.verdict) for p in kept][:2]
     [(0.005, 0.005, 'as promised'), (0.01, 0.01, 'as promised')]
     """
-    check_confidence(confidence)
+    check_share("confidence", confidence)
     score, ordered = np.asarray(score, dtype=float), np.sort(np.asarray(calibration, dtype=float))
     n, m = len(ordered), len(score)
     tail = (1 - confidence) / 2

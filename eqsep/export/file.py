@@ -11,7 +11,7 @@ from eqsep import __version__
 from eqsep.detector.audit import Fitted
 from eqsep.detector.model import Model
 from eqsep.errors import MissingExtraError, UserError
-from eqsep.export.graph import Graph, Value, in_blocks, rows_at_once
+from eqsep.export.graph import AT_ONCE, Graph, Value, in_blocks
 from eqsep.export.score import ScoreGraph
 from eqsep.export.table import TableGraph
 from eqsep.files import written_whole
@@ -25,30 +25,23 @@ IR_VERSION = 8  # the one of opset 18: older runtimes refuse newer ones
 def to_onnx(detector: Fitted | Model, path: str | os.PathLike[str]) -> None:
     """Write a fitted detector as one ONNX graph, from the table's columns to alarms.
 
-    The file is first written next to `path` under another name and then renamed.
-
     Parameters
     ----------
     detector : Detector or Model
         A fitted detector, or its `model_`. The threshold is that of its present promise.
     path : str or path-like
 
-    Raises
-    ------
-    ImportError
-        The package onnx is not installed.
-    ValueError
-        A column cannot be an input: it has an output's name or none, or the empty string, which
-        says that a name is missing, is one of its names.
-
     Notes
     -----
     **Inputs**: one of shape (n,) for each column that was not dropped, under its name. Numbers,
-    truth values (0 and 1), durations (in seconds) and dates (in seconds since 1970, UTC) are
-    doubles, NaN where missing, and so is a column that had no value in training; names are
-    strings, empty where missing. Where the detector was fitted to an array of numbers: "X", doubles
-    of shape (n, d). **Outputs** of shape (n,): "score", "decision" (the score less the threshold),
-    "label" (1 where the decision is above 0, else 0) and "p_value".
+    truth values (0 and 1), durations (in seconds), dates (in seconds since 1970, UTC) and columns
+    without a value in training are doubles, NaN if missing; names are strings, empty if missing.
+    After a fit to an array of numbers the only input is "X", doubles of shape (n, d). **Outputs**
+    of shape (n,): "score", "decision" (the score less the threshold), "label" (1 if the decision
+    is above 0, else 0) and "p_value".
+
+    A column cannot be an input, and a ValueError is raised, if it has the name of an output or
+    none, or has the empty string among its names.
 
     Examples
     --------
@@ -80,62 +73,49 @@ def to_onnx(detector: Fitted | Model, path: str | os.PathLike[str]) -> None:
 
 def _graph_of(model: Model) -> Any:
     """The whole graph, as onnx has it."""
-    from onnx import helper
+    from onnx import TensorProto, helper
 
     table, scores = TableGraph(model.plan.encoder), ScoreGraph(model)
     table.check(reserved=OUTPUTS)
     inputs = table.inputs()
-    graph = Graph(taken=[*OUTPUTS, *(i.name for i in inputs)])
-    _outputs(graph, table, scores)
-    whole = helper.make_graph(
-        graph.nodes, "detector", inputs, _declared_outputs(), initializer=graph.constants
-    )
+    graph = Graph(taken=frozenset([*OUTPUTS, *(i.name for i in inputs)]))
+    _add_outputs(graph, table, scores)
+    types = dict.fromkeys(OUTPUTS, TensorProto.DOUBLE) | {"label": TensorProto.INT64}
+    outputs = [helper.make_tensor_value_info(name, of, ["n"]) for name, of in types.items()]
     made = helper.make_model(
-        whole,
+        helper.make_graph(graph.nodes, "detector", inputs, outputs, initializer=graph.constants),
         producer_name="eqsep",
         producer_version=__version__,
         ir_version=IR_VERSION,
         opset_imports=[helper.make_opsetid(*opset) for opset in OPSETS.items()],
     )
-    helper.set_model_props(made, _description(model, table, scores) | {"eqsep": __version__})
+    description = {
+        "kinds": json.dumps(model.kinds),
+        "columns": json.dumps({column.name: column.kind for column in table.columns}),
+        "false_alarm_rate": repr(float(model.promise.false_alarm_rate)),
+        "threshold": repr(scores.limit),
+        "eqsep": __version__,
+    }
+    helper.set_model_props(made, description)
     return made
 
 
-def _outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
-    read = table.read(graph)
+def _add_outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
+    numbers, codes = table.read(graph)
 
     def body(inner: Graph, rows: Value) -> list[Value]:
-        score = scores.score(inner, table.encode(inner, read.take(inner, rows)))
+        taken = (value and inner("Gather", value, rows, axis=0) for value in (numbers, codes))
+        score = scores.score(inner, table.encode(inner, *taken))
         return [score, scores.p_value(inner, score)]
 
     model = scores.model
     n_differences = table.n_differences * len(model.plan.terms.landmarks)
     n_compared = max(KNOTS * len(table.numbers), len(model.calibration.scores))
-    most = rows_at_once(max(n_differences, n_compared))
-    first: Any = read.numbers or read.codes
+    most = int(np.clip(AT_ONCE // max(n_differences, n_compared), 1, 256))
+    first: Any = numbers or codes
     n = graph("Slice", graph("Shape", first), np.array([0]), np.array([1]))
     score, p_value = in_blocks(graph, n, body, most=most)
     graph("Identity", score, result="score")
     graph("Identity", p_value, result="p_value")
     graph("Sub", score, scores.limit, result="decision")
-    alarm = graph("Greater", "decision", 0.0)
-    graph.cast(alarm, np.int64, result="label")
-
-
-def _declared_outputs() -> list[Any]:
-    from onnx import TensorProto, helper
-
-    whole = {"label": TensorProto.INT64}
-    return [
-        helper.make_tensor_value_info(name, whole.get(name, TensorProto.DOUBLE), ["n"])
-        for name in OUTPUTS
-    ]
-
-
-def _description(model: Model, table: TableGraph, scores: ScoreGraph) -> dict[str, str]:
-    return {
-        "kinds": json.dumps(model.kinds),
-        "columns": json.dumps(table.kinds()),
-        "false_alarm_rate": repr(float(model.promise.false_alarm_rate)),
-        "threshold": repr(scores.limit),
-    }
+    graph.cast(graph("Greater", "decision", 0.0), np.int64, result="label")

@@ -1,6 +1,6 @@
 """Nodes and constants of a graph, written down as expressions, and its loop over blocks of rows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -25,28 +25,14 @@ class Graph:
     """A list of nodes in order; a call adds one and returns the name of its result.
 
     Numbers and arrays among the operands become constants: whole numbers of 64 bits, others in
-    double precision. The graphs that `inner` makes share names and constants with this one.
-
-    Parameters
-    ----------
-    taken : iterable of str
-        Names that the caller's own values have.
-
-    Examples
-    --------
-    >>> graph = Graph(taken=["x"])
-    >>> doubled = graph("Mul", graph("Sub", "x", 1.0), 2.0)
-    >>> [node.op_type for node in graph.nodes]
-    ['Sub', 'Mul']
+    double precision. The graphs that `inner` makes share names and constants with this one. The
+    names in `taken` are those of the caller's values.
     """
 
-    taken: Iterable[str] = ()
+    taken: frozenset[str] = frozenset()
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
     _numbers: Any = field(default_factory=count)
-
-    def __post_init__(self) -> None:
-        self.taken = frozenset(self.taken)
 
     def __call__(
         self, kind: str, *operands: Operand, result: str = "", domain: str = "", **attributes: Any
@@ -56,8 +42,7 @@ class Graph:
 
         result = result or self.name(kind)
         names = [o if isinstance(o, str) else self.constant(o) for o in operands]
-        node = helper.make_node(kind, names, [result], domain=domain, **attributes)
-        self.nodes.append(node)
+        self.nodes.append(helper.make_node(kind, names, [result], domain=domain, **attributes))
         return result
 
     def cast(self, value: Value, dtype: type, *, result: str = "") -> Value:
@@ -84,29 +69,12 @@ class Graph:
         return Graph(self.taken, [], self.constants, self._numbers)
 
 
-def rows_at_once(numbers_a_row: int) -> int:
-    """How many rows to take at once, where each needs so many numbers.
-
-    Examples
-    --------
-    >>> [rows_at_once(numbers) for numbers in (100, 10_000, 10_000_000)]
-    [256, 104, 1]
-    """
-    return int(np.clip(AT_ONCE // numbers_a_row, 1, 256))
-
-
 def in_blocks(
     graph: Graph, n: Value, body: Callable[[Graph, Value], list[Value]], *, most: int
 ) -> list[Value]:
-    """The results of `body` for the rows 0 … n - 1, `most` of them at a time.
+    """The results of `body` for the rows 0 … n - 1, `most` of them at a time; n has shape (1,).
 
-    Parameters
-    ----------
-    n : value
-        The number of rows, of shape (1,).
-    body : function
-        From a graph and the places of some rows in it to values of one number a row, in double
-        precision.
+    The body takes a graph and the places of some rows, and gives values of one double a row.
     """
     from onnx import helper
 
@@ -119,17 +87,14 @@ def in_blocks(
     inner = graph.inner()
     places = inner.name("rows")
     results = body(inner, places)
-    scan_body = helper.make_graph(
-        inner.nodes, "block", [_declared(places, np.int64)], [_declared(r, float) for r in results]
-    )
+
+    def declared(name: Value, dtype: type) -> Any:
+        element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return helper.make_tensor_value_info(name, element, ["rows"])
+
+    outputs = [declared(result, float) for result in results]
+    scan_body = helper.make_graph(inner.nodes, "block", [declared(places, np.int64)], outputs)
     names = [graph.name("blocks") for _ in results]
     graph.nodes.append(helper.make_node("Scan", [blocks], names, body=scan_body, num_scan_inputs=1))
     flat = [graph("Reshape", name, np.array([-1])) for name in names]
     return [graph("Slice", value, np.array([0]), n) for value in flat]
-
-
-def _declared(name: Value, dtype: type) -> Any:
-    from onnx import helper
-
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    return helper.make_tensor_value_info(name, element, ["rows"])

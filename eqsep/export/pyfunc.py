@@ -24,24 +24,12 @@ mlflow.models.set_model(answering(load_model))
 
 
 def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any) -> None:
-    """Save a fitted detector as a model of mlflow in a new folder; needs mlflow-skinny or mlflow.
+    """Save a fitted detector as an mlflow model in a new folder; needs mlflow-skinny or mlflow.
 
     `mlflow.pyfunc.load_model(path).predict(frame)` answers with a frame of the columns score,
     p_value, alarm and kind, and so does `mlflow models serve -m path`. The folder holds the model's
-    file and four lines that load it, which run eqsep of the machine that loads it.
-
-    Parameters
-    ----------
-    detector : Detector
-    path : str or path-like
-        A folder that is not there yet.
-    **options
-        More of what `mlflow.pyfunc.save_model` takes: signature, input_example, metadata.
-
-    Raises
-    ------
-    ImportError
-        mlflow is not installed.
+    file and four lines that load it with the eqsep that is installed there. The `options` are those
+    of `mlflow.pyfunc.save_model`: signature, input_example, metadata.
     """
     pyfunc = _pyfunc()
     with _written(detector) as files:
@@ -49,20 +37,9 @@ def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any
 
 
 def log_pyfunc(detector: Detector, name: str, **options: Any) -> Any:
-    """Log a fitted detector as a model of the present run of mlflow; what mlflow says of it.
+    """Log a fitted detector as a model of the present mlflow run, and return mlflow's record of it.
 
-    Parameters
-    ----------
-    detector : Detector
-    name : str
-        Of the model.
-    **options
-        More of what `mlflow.pyfunc.log_model` takes: registered_model_name, signature.
-
-    Raises
-    ------
-    ImportError
-        mlflow is not installed.
+    The `options` are those of `mlflow.pyfunc.log_model`: registered_model_name, signature.
     """
     pyfunc = _pyfunc()
     with _written(detector) as files:
@@ -70,7 +47,7 @@ def log_pyfunc(detector: Detector, name: str, **options: Any) -> Any:
 
 
 def answering(load: Callable[[str], Detector]) -> Any:
-    """The model of mlflow's that loads a detector and answers with its verdicts."""
+    """The mlflow model that loads a detector and answers with its verdicts."""
     pyfunc: Any = _pyfunc()
     pd: Any = import_module("pandas")
 

@@ -9,9 +9,10 @@ import numpy as np
 from eqsep.detector.model import Model
 from eqsep.detector.score import MOST_ALIKE
 from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
+from eqsep.engine.kernels import manhattan
 from eqsep.engine.trees import Trees
 from eqsep.export.graph import Graph, Value
-from eqsep.export.table import Encoded, name_distances, name_outputs
+from eqsep.export.table import Encoded, name_outputs
 
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely
@@ -24,9 +25,9 @@ class ScoreGraph:
     ONNX has operators of its own, so the formula is written down a second time here;
     `tests/test_export.py` holds both to the same scores, term by term.
 
-    The threshold is the score of a row that calibrates, so rows equal to it are at the threshold,
-    and another order of summation would carry some of them over it. So the graph's scores are
-    compared with those of calibration plus what single precision may make of each.
+    The threshold is the score of a row that calibrates, and another order of summation could carry
+    rows equal to it over the threshold. So the graph's scores are compared with those of
+    calibration plus what single precision may make of each.
     """
 
     model: Model
@@ -72,8 +73,9 @@ class ScoreGraph:
         """The score of each row, as `Score.combine` puts it together.  -> (n,)"""
         terms, (coef, weight) = self.model.plan.terms, self._functions
         first, *others = terms.kernel.powers
-        k = self._widest(graph, rows)
-        total, power = k, first
+        rate = np.array(terms.kernel.gamma * first, dtype=np.float32)
+        k = graph("Exp", graph("Mul", self._distances(graph, rows), -rate))  # of the widest one
+        total, power = k, first  # the others are powers of it
         for wanted in others:
             while power < wanted:
                 k, power = graph("Mul", k, k), 2 * power
@@ -85,7 +87,10 @@ class ScoreGraph:
         score = graph("Abs", graph("Sub", 1.0, _column(graph, sums, 0)))
         axes = self._along(graph, rows)
         if terms.trees is not None:
-            vote = self._votes(graph, self._seen(graph, rows, axes), terms.trees)
+            seen = self._packed(graph, rows)
+            if axes is not None and terms.sees_axes:
+                seen = graph("Concat", seen, graph.cast(axes, np.float32), axis=1)
+            vote = self._votes(graph, seen, terms.trees)
             score = score if terms.doubted else graph("Max", score, vote)
             score = graph("Add", score, graph("Mul", vote, terms.vote_weight))
         if weight:
@@ -94,12 +99,6 @@ class ScoreGraph:
         if terms.ellipsoid is not None and axes is not None:
             score = graph("Add", score, _excess(graph, axes, terms.ellipsoid))
         return score
-
-    def _widest(self, graph: Graph, rows: Encoded) -> Value:
-        """The kernel of the widest bandwidth, which others are powers of.  -> (n, m)"""
-        kernel = self.model.plan.terms.kernel
-        rate = np.array(kernel.gamma * kernel.powers[0], dtype=np.float32)
-        return graph("Exp", graph("Mul", self._distances(graph, rows), -rate))
 
     def _along(self, graph: Graph, rows: Encoded) -> Value | None:
         """The rows along the axes of the ellipsoid, if there is one.  -> (n, n_axes)"""
@@ -111,13 +110,6 @@ class ScoreGraph:
         there = np.array([numbers.places.index(place) for place in wanted], dtype=np.int64)
         x = graph.cast(graph("Gather", numbers.value, there, axis=1), np.float64)
         return graph("MatMul", graph("Sub", x, ellipsoid.centre), ellipsoid.axes)
-
-    def _seen(self, graph: Graph, rows: Encoded, axes: Value | None) -> Value:
-        """What trees see of the rows.  -> (n, n_packed + n_axes)"""
-        packed = self._packed(graph, rows)
-        if axes is None or not self.model.plan.terms.sees_axes:
-            return packed
-        return graph("Concat", packed, graph.cast(axes, np.float32), axis=1)
 
     def _votes(self, graph: Graph, seen: Value, trees: Trees) -> Value:
         """How anomalous the rows are by the vote of the trees.  -> (n,)"""
@@ -160,7 +152,7 @@ class ScoreGraph:
         if rows.names:
             heights = []
             for c in rows.named:
-                outputs = name_outputs(c.category)
+                outputs = name_outputs(c.learnt)
                 first = int(np.searchsorted(counted, c.first))
                 heights.append(outputs @ to_packed[first : first + len(outputs)])
             parts.append(graph("MatMul", rows.names.value, np.concatenate(heights)))
@@ -179,8 +171,9 @@ class ScoreGraph:
         if rows.names:
             tables = []
             for c in rows.named:
-                places = range(c.first, c.first + len(c.category.outputs))
-                tables.append(name_distances(c.category, self._landmarks(places)))
+                places = range(c.first, c.first + len(c.learnt.outputs))
+                landmarks = self._landmarks(places)  # (m, k)
+                tables.append(manhattan(name_outputs(c.learnt).astype(landmarks.dtype), landmarks))
             parts.append(graph("MatMul", rows.names.value, np.concatenate(tables)))
         return graph("Add", *parts) if len(parts) == 2 else parts[0]
 

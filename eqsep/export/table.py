@@ -1,73 +1,67 @@
-"""The table in the graph: what comes in, a value a column, and the encoded rows.
+"""The table in the graph: the inputs, a value a column, and the rows as the encoder gives them.
 
-All columns of numbers are done at once, side by side; a value on a knot, below all, above all or
-missing goes where `eqsep.tables` puts it, by the same operations in the same precision. A name is a
-code, 1 where a row has it, and a date has its hour and weekday on their circles.
+All columns of numbers are done at once, side by side, in the precision of the library.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from eqsep.engine.kernels import manhattan
 from eqsep.errors import UserError
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import FAR, JUMP, LINEAR, Category, Date, Learnt, Number, rank
 from eqsep.tables.reading import LARGEST
 
+T = TypeVar("T")
 MATRIX = "X"  # the only input where the columns have no names and all are numbers
 DAY = 86_400.0  # seconds
 WEEK = 7 * DAY
 MONDAY = 4 * DAY  # the first one since 1970
 
 
-# The outputs of learnt columns
-
-
 @dataclass(frozen=True)
-class PlacedNumber:
-    """A learnt column of numbers: its place among the values, and its outputs' first place."""
+class Placed(Generic[T]):
+    """A learnt column, its place among the values or codes, and the first place of its outputs."""
 
-    number: Number
+    learnt: T
     source: int
     first: int
 
 
-def number_parts(graph: Graph, values: Value, columns: Sequence[PlacedNumber]) -> list[Part]:
+def number_parts(graph: Graph, values: Value, columns: Sequence[Placed[Number]]) -> list[Part]:
     """The weighted outputs of the columns; those that count nothing are left out."""
     parts = []
     for form, encode in (("quantile", _ranks), ("standard", _deviations)):
-        chosen = [c for c in columns if _weight(c.number, form) > 0]
+        chosen = [c for c in columns if _weight(c.learnt, form) > 0]
         if not chosen:
             continue
-        x = graph("Gather", values, _array([c.source for c in chosen]), axis=1)
+        x = graph("Gather", values, np.array([c.source for c in chosen]), axis=1)
         missing = graph("IsNaN", x)
-        x = graph("Where", missing, _array([c.number.centre for c in chosen]), x)
+        x = graph("Where", missing, np.array([c.learnt.centre for c in chosen]), x)
         x = graph("Min", graph("Max", x, -LARGEST), LARGEST)
-        out = encode(graph, x, [c.number for c in chosen])
-        gone = _array([c.number.missing(form) for c in chosen])
+        out = encode(graph, x, [c.learnt for c in chosen])
+        gone = np.array([c.learnt.missing(form) for c in chosen])
         out = graph("Where", missing, gone, out)
-        weights = _array([_weight(c.number, form) for c in chosen])
-        places = [c.first + c.number.forms.index(form) for c in chosen]
+        weights = np.array([_weight(c.learnt, form) for c in chosen])
+        places = [c.first + c.learnt.forms.index(form) for c in chosen]
         parts.append(Part(graph("Mul", out, weights), places))
-    chosen = [c for c in columns if c.number.with_missing]
+    chosen = [c for c in columns if c.learnt.with_missing]
     if chosen:
-        x = graph("Gather", values, _array([c.source for c in chosen]), axis=1)
-        weights = _array([c.number.weights[-1] for c in chosen])
+        x = graph("Gather", values, np.array([c.source for c in chosen]), axis=1)
+        weights = np.array([c.learnt.weights[-1] for c in chosen])
         missing = graph("Where", graph("IsNaN", x), weights, 0.0)
-        parts.append(Part(missing, [c.first + len(c.number.forms) for c in chosen]))
+        parts.append(Part(missing, [c.first + len(c.learnt.forms) for c in chosen]))
     return parts
 
 
 def _ranks(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
     """Interpolated ranks between the knots, and towards -1 and 2 beyond them."""
     size = max(len(number.knots) for number in numbers)
-    knots = np.full(
-        (len(numbers), size), np.inf
-    )  # beyond its own knots a column has some that no value reaches
+    # A column with fewer knots has some at infinity, which no value reaches.
+    knots = np.full((len(numbers), size), np.inf)
     step, rise, high, at = (np.zeros((len(numbers), size)) for _ in range(4))
     for j, number in enumerate(numbers):
         n = len(number.knots)
@@ -76,12 +70,12 @@ def _ranks(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
         step[j, : n - 1] = np.diff(number.knots)
         rise[j, : n - 1] = np.array(number.low[1:]) - np.array(number.high[:-1])
         step[j, n - 1] = 1.0  # nothing is above the last knot: divided by, not used
-    least, most = knots[:, 0], _array([number.knots[-1] for number in numbers])
-    width = _array([number.width for number in numbers])
+    least, most = knots[:, 0], np.array([number.knots[-1] for number in numbers])
+    width = np.array([number.width for number in numbers])
 
     inside = graph("Min", graph("Max", x, least), most)
-    passed = graph("GreaterOrEqual", graph("Unsqueeze", inside, _array([2])), knots)
-    n_passed = graph("ReduceSum", graph.cast(passed, np.int32), _array([2]), keepdims=0)
+    passed = graph("GreaterOrEqual", graph("Unsqueeze", inside, np.array([2])), knots)
+    n_passed = graph("ReduceSum", graph.cast(passed, np.int32), np.array([2]), keepdims=0)
     starts = np.arange(len(numbers)) * size - 1  # of each column in the flat tables, less one
     i = graph("Add", graph.cast(n_passed, np.int64), starts)
     base, step_i, rise_i, high_i, at_i = (
@@ -104,8 +98,8 @@ def _beyond(graph: Graph, distance: Value, width: np.ndarray) -> Value:
 
 def _deviations(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
     """Robust deviations from the centre, by their logarithm where they are large."""
-    centre, scale = (_array([getattr(n, name) for n in numbers]) for name in ("centre", "scale"))
-    jump = _array([JUMP * (len(number.knots) == 1) for number in numbers])
+    centre, scale = (np.array([getattr(n, name) for n in numbers]) for name in ("centre", "scale"))
+    jump = np.array([JUMP * (len(number.knots) == 1) for number in numbers])
     z = graph("Div", graph("Sub", x, centre), scale)
     z = graph("Min", graph("Max", z, -LARGEST), LARGEST)
     size = graph("Abs", z)
@@ -118,24 +112,6 @@ def _deviations(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
 
 def _weight(number: Number, form: str) -> float:
     return number.weights[number.forms.index(form)] if form in number.forms else 0.0
-
-
-def _array(values: Sequence[float]) -> np.ndarray:
-    return np.array(values)
-
-
-@dataclass(frozen=True)
-class PlacedNames:
-    """A learnt column of names: its place among the codes, and its outputs' first place."""
-
-    category: Category
-    source: int
-    first: int
-
-
-def takes_numbers(category: Category) -> bool:
-    """Whether its values are 0, 1 and NaN; as a column without any value in training has them."""
-    return category.boolean or not (category.frequent or category.rare)
 
 
 def name_codes(graph: Graph, names: Value, category: Category) -> Value:
@@ -160,23 +136,13 @@ def truth_codes(graph: Graph, values: Value, category: Category, *, source: int)
     return graph("Where", graph("IsNaN", x), known[""], code)
 
 
-def name_part(graph: Graph, codes: Value, columns: Sequence[PlacedNames]) -> Part:
+def name_part(graph: Graph, codes: Value, columns: Sequence[Placed[Category]]) -> Part:
     """1 where a row has the name of an output, else 0.  (n, n_columns) of codes -> (n, k)"""
-    source: list[int] = []
-    code: list[int] = []
-    places: list[int] = []
-    for column in columns:
-        k = len(column.category.outputs)
-        source += [column.source] * k
-        code += range(k)
-        places += range(column.first, column.first + k)
-    given = graph("Gather", codes, np.array(source), axis=1)
-    return Part(graph.cast(graph("Equal", given, np.array(code)), np.float32), places)
-
-
-def name_distances(category: Category, landmarks: np.ndarray) -> np.ndarray:
-    """How far each name is from the landmarks' outputs of that column.  (m, k) -> (k, m)"""
-    return manhattan(name_outputs(category).astype(landmarks.dtype), landmarks)
+    outputs = [(column, code) for column in columns for code in range(len(column.learnt.outputs))]
+    given = graph("Gather", codes, np.array([column.source for column, _ in outputs]), axis=1)
+    is_named = graph("Equal", given, np.array([code for _, code in outputs]))
+    places = [column.first + code for column, code in outputs]
+    return Part(graph.cast(is_named, np.float32), places)
 
 
 def name_outputs(category: Category) -> np.ndarray:
@@ -223,9 +189,6 @@ def _turn(graph: Graph, x: Value, cycle: str) -> Value:
     return graph("Div", graph("Floor", days), 7.0)
 
 
-# The whole table
-
-
 @dataclass(frozen=True)
 class InputColumn:
     """A column that counts: its name, what was learnt of it, and its outputs' first place."""
@@ -243,7 +206,10 @@ class InputColumn:
     @property
     def is_text(self) -> bool:
         """Whether its values come in as strings."""
-        return isinstance(self.column, Category) and not takes_numbers(self.column)
+        column = self.column  # truth values, and a column without any value, come in as numbers
+        if not isinstance(column, Category) or column.boolean:
+            return False
+        return bool(column.frequent or column.rare)
 
     @property
     def kind(self) -> str:
@@ -254,58 +220,26 @@ class InputColumn:
 
 
 @dataclass(frozen=True)
-class Read:
-    """What the inputs hold: numbers (n, p) and codes of names (n, q); None where there are none."""
-
-    numbers: Value | None
-    codes: Value | None
-
-    def take(self, graph: Graph, rows: Value) -> "Read":
-        """Some of the rows."""
-        taken = (v and graph("Gather", v, rows, axis=0) for v in (self.numbers, self.codes))
-        return Read(*taken)
-
-
-@dataclass(frozen=True)
 class Encoded:
-    """Encoded rows: what is measured by differences, and what by the names that it has.
+    """Encoded rows: what is measured by differences, and what by the names that it has."""
 
-    Attributes
-    ----------
-    numbers : Part or None
-        Weighted outputs in single precision.
-    names : Part or None
-        1.0 where a row has the name of an output, else 0.0.
-    named : list of PlacedNames
-        The columns of names, in the order of `names`.
-    """
-
-    numbers: Part | None
-    names: Part | None
-    named: list[PlacedNames]
+    numbers: Part | None  # weighted outputs in single precision
+    names: Part | None  # 1.0 where a row has the name of an output, else 0.0
+    named: list[Placed[Category]]  # the columns of names, in the order of `names`
 
 
 class TableGraph:
-    """An encoder's columns in the graph.
-
-    Attributes
-    ----------
-    columns : list of InputColumn
-        Those that were not dropped, in the table's order.
-    numbers, names : list of InputColumn
-        Those of them that come in as doubles, and as strings.
-    is_matrix : bool
-        Whether the table has no names and numbers alone, which come in as one matrix.
-    """
+    """An encoder's columns in the graph."""
 
     def __init__(self, encoder: Encoder) -> None:
-        self.columns = [
+        self.columns = [  # those that were not dropped, in the table's order
             InputColumn(name, column, int(np.searchsorted(encoder.output_source, j)))
             for j, (name, column) in enumerate(encoder.by_name.items())
             if column is not None
         ]
         self.numbers = [column for column in self.columns if not column.is_text]
         self.names = [column for column in self.columns if column.is_text]
+        # A table of numbers alone, without names, comes in as one matrix.
         self.is_matrix = encoder.names is None and len(self.numbers) == len(encoder.columns)
 
     @property
@@ -313,10 +247,6 @@ class TableGraph:
         """How many outputs of a row are compared with each landmark's: names are looked up."""
         columns = [c.column for c in self.columns if not isinstance(c.column, Category)]
         return 1 + sum(weight > 0 for column in columns for weight in column.weights)
-
-    def kinds(self) -> dict[str, str]:
-        """The kind of each column by its name, in the table's order."""
-        return {column.name: column.kind for column in self.columns}
 
     def inputs(self) -> list[Any]:
         """The declared inputs: doubles and strings of shape (n,), or doubles (n, d)."""
@@ -332,7 +262,7 @@ class TableGraph:
         ]
 
     def check(self, *, reserved: Sequence[str]) -> None:
-        """Refuse columns that cannot be inputs of a graph whose outputs are called `reserved`."""
+        """Refuse columns that cannot be inputs: the names in `reserved` are those of outputs."""
         for column in () if self.is_matrix else self.columns:
             if column.name in ("", *reserved):
                 raise UserError(
@@ -348,35 +278,33 @@ class TableGraph:
                     f"and fit again."
                 )
 
-    def read(self, graph: Graph) -> Read:
-        """The inputs side by side."""
-        codes = [name_codes(graph, c.name, c.category) for c in self.names]
+    def read(self, graph: Graph) -> tuple[Value | None, Value | None]:
+        """The inputs side by side: numbers (n, p) and codes of names (n, q), if there are any."""
         if self.is_matrix:
-            return Read(MATRIX, None)
-        return Read(
-            _side_by_side(graph, [column.name for column in self.numbers]),
-            _side_by_side(graph, codes),
-        )
+            return MATRIX, None
+        codes = [name_codes(graph, c.name, c.category) for c in self.names]
+        numbers = _side_by_side(graph, [column.name for column in self.numbers])
+        return numbers, _side_by_side(graph, codes)
 
-    def encode(self, graph: Graph, read: Read) -> Encoded:
+    def encode(self, graph: Graph, numbers_in: Value | None, codes_in: Value | None) -> Encoded:
         """The rows as the encoder's outputs."""
         parts, codes, named = [], [], []
-        if read.codes:
-            codes.append(read.codes)
-            named += [PlacedNames(c.category, i, c.first) for i, c in enumerate(self.names)]
-        if read.numbers:
+        if codes_in:
+            codes.append(codes_in)
+            named += [Placed(c.category, i, c.first) for i, c in enumerate(self.names)]
+        if numbers_in:
             placed = []
             for i, learnt in enumerate(self.numbers):
                 column = learnt.column
                 if isinstance(column, Category):
-                    codes.append(truth_codes(graph, read.numbers, column, source=i))
-                    named.append(PlacedNames(column, len(named), learnt.first))
+                    codes.append(truth_codes(graph, numbers_in, column, source=i))
+                    named.append(Placed(column, len(named), learnt.first))
                 elif isinstance(column, Date):
-                    placed.append(PlacedNumber(column.elapsed, i, learnt.first))
-                    parts += circle_parts(graph, read.numbers, column, source=i, first=learnt.first)
+                    placed.append(Placed(column.elapsed, i, learnt.first))
+                    parts += circle_parts(graph, numbers_in, column, source=i, first=learnt.first)
                 else:
-                    placed.append(PlacedNumber(column, i, learnt.first))
-            parts += number_parts(graph, read.numbers, placed)
+                    placed.append(Placed(column, i, learnt.first))
+            parts += number_parts(graph, numbers_in, placed)
         numbers = names = None
         if parts:
             whole = graph("Concat", *(part.value for part in parts), axis=1)

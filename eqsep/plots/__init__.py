@@ -2,14 +2,6 @@
 
 A display holds what is drawn; `from_estimator` or `from_predictions` computes it, `plot` draws it
 on axes, and `ax_` and `figure_` are where it was drawn.
-
-| module | what it draws |
-|---|---|
-| `regions` | where a score is normal: over the plane, and along one column that goes far out |
-| `measures` | precision and scores by kind, promised against measured false alarms |
-| `history` | a training, a watch and a backtest, over time |
-| `look` | what they share: the class `Display`, colours and axes |
-| `figures` | figures as files, and as a part of an HTML page |
 """
 
 from eqsep.plots.figures import check_figure_path, save_figure

@@ -27,18 +27,12 @@ VARIABLES = {
 _OF = {colour.lower(): f"var(--{name})" for colour, name in VARIABLES.items()}
 _COLOUR = re.compile("|".join(_OF), re.IGNORECASE)
 _LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
-_REFERENCE = re.compile(r"^#(.+)$|^url\(#(.+)\)$")
+_REFERENCE = re.compile(r"^#(.+)$|^url\(#(.+)\)$")  # to an id, by href or by url
 _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # control characters
 
 
 def check_figure_path(path: str | os.PathLike[str]) -> Path:
-    """`path`, if a figure can be written there: an existing folder and a known ending.
-
-    Examples
-    --------
-    >>> check_figure_path("regions.png").suffix
-    '.png'
-    """
+    """`path`, if a figure can be written there: an existing folder and a known ending."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(
@@ -55,9 +49,7 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Path:
-    """Write `figure` to `path`, whole or not at all, and return the path.
-
-    The ending of the name decides the format.
+    """Write `figure` to `path`, whole or not at all, in the format of its ending; returns the path.
 
     Examples
     --------
@@ -75,19 +67,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
 def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     """The figure as an `<svg>` element, with text as text and colours as variables of the page.
 
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    name : str
-        Unique among the figures of a page: ids begin with it.
-    text : str
-        What the picture shows, for screen readers.
-
-    Examples
-    --------
-    >>> svg = inline_svg(Figure(figsize=(2, 1)), name="empty", text="Nothing.")
-    >>> "Nothing." in svg, "http" in svg
-    (True, False)
+    Ids begin with `name`, unique on a page; `text` says what is shown, for screen readers.
     """
     figure.patch.set_visible(False)
     for ax in figure.axes:
@@ -105,7 +85,9 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
         for child in list(parent):
             if _local(child.tag) in ("metadata", "style"):  # a style would apply to the whole page
                 parent.remove(child)
-    referenced = _references(svg)
+    values = (value for element in svg.iter() for value in element.attrib.values())
+    found = (_REFERENCE.search(value) for value in values)
+    referenced = {match[1] or match[2] for match in found if match}
     for element in svg.iter():
         _simplify(element, referenced=referenced)
     svg.attrib = {"role": "img", "aria-label": text, "viewBox": svg.attrib["viewBox"]}
@@ -113,13 +95,6 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     title.text = text
     svg.insert(0, title)
     return ElementTree.tostring(svg, encoding="unicode")
-
-
-def _references(svg: ElementTree.Element) -> set[str]:
-    """The ids that something in the figure points to, by href or by url."""
-    values = (value for element in svg.iter() for value in element.attrib.values())
-    found = (_REFERENCE.search(value) for value in values)
-    return {match[1] or match[2] for match in found if match}
 
 
 def _simplify(element: ElementTree.Element, *, referenced: set[str]) -> None:

@@ -1,6 +1,7 @@
 """What happened over time: a training by epoch, a watch by row, and a backtest by period."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
@@ -14,20 +15,19 @@ from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, Display, a
 
 _LINES = (NORMAL_COLOUR, *KIND_COLOURS)
 _COLUMNS = 4  # that have moved most are drawn
+_DRIFT_LABELS = {
+    "martingale": "martingale",
+    "alarms": "share of alarms",
+    "shifts": "standard errors",
+}
 _FEW = 200  # rows before which a share of alarms is mostly chance
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class HistoryDisplay(Display):
     """A training epoch by epoch: the width of the bumps of each layer, or the losses.
 
     A thin line is a member, the thick one the mean of those still under way.
-
-    Parameters
-    ----------
-    curves : dict of str -> ndarray of shape (epochs, k)
-        What is drawn, by name.
-    label : str
-        The label of the vertical axis.
 
     Examples
     --------
@@ -38,23 +38,17 @@ class HistoryDisplay(Display):
     'epoch'
     """
 
-    def __init__(self, *, curves: Mapping[str, np.ndarray], label: str) -> None:
-        self.curves = curves
-        self.label = label
+    curves: Mapping[str, np.ndarray]  #: (epochs, k), by name.
+    label: str  #: Of the vertical axis.
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, *, quantity: str = "sigma", ax: Axes | None = None
     ) -> "HistoryDisplay":
-        """Draw the history of a fitted `NetworkSeparator` or `DeepSAD`.
+        """Draw the history of a fitted `NetworkSeparator` or `DeepSAD` on `ax`, or a new figure.
 
-        Parameters
-        ----------
-        quantity : {"sigma", "loss"}, default="sigma"
-            The widths of the hidden bumps by layer, or the losses in training and on the rows
-            held out, if any were.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        The quantity is "sigma", the widths of the hidden bumps by layer, or "loss", the losses in
+        training and on held-out rows.
         """
         history = estimator.history_
         losses = {"training": history.loss, "held out": history.validation_loss}
@@ -83,45 +77,31 @@ class HistoryDisplay(Display):
         self.ax_.legend(frameon=False)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class DriftDisplay(Display):
-    """An episode of a `Monitor` over its rows.
+    """An episode of a `Monitor` over its rows."""
 
-    Parameters
-    ----------
-    history : History
-    quantity : {"martingale", "alarms", "shifts"}
-        The capital of the bet against exchangeability, the share of rows so far that raised an
-        alarm, or how far the means of columns have moved, in standard errors.
-    limit : float
-        1 / delta, the promised rate, or the number of standard errors at which a column has moved.
-    """
-
-    def __init__(self, *, history: History, quantity: str, limit: float) -> None:
-        self.history = history
-        self.quantity = quantity
-        self.limit = limit
+    history: History
+    #: "martingale", the capital of the bet against exchangeability; "alarms", their share so far;
+    #: or "shifts", how far the means of columns have moved, in standard errors.
+    quantity: str
+    limit: float  #: 1 / delta, the promised rate, or the standard errors of a moved column.
 
     def _draw(self, title: str | None) -> None:
-        draw, label = {
-            "martingale": (self._martingale, "martingale"),
-            "alarms": (self._alarms, "share of alarms"),
-            "shifts": (self._shifts, "standard errors"),
-        }[self.quantity]
         self.ax_.axhline(self.limit, color=INK, linewidth=1, linestyle="--")
-        if self.quantity == "shifts":
+        rows = self.history.rows
+        if self.quantity == "martingale":
+            self.ax_.plot(rows, self.history.martingale, color=NORMAL_COLOUR, linewidth=2)
+            self.ax_.set_yscale("log")
+        elif self.quantity == "alarms":
+            shown = rows >= _FEW
+            share = self.history.alarms[shown] / rows[shown]
+            self.ax_.plot(rows[shown], share, color=NORMAL_COLOUR, linewidth=2)
+            self.ax_.set_ylim(0, None)
+        else:
             self.ax_.axhline(-self.limit, color=INK, linewidth=1, linestyle="--")
-        draw()
-        frame(self.ax_, title=title, x_label="rows", y_label=label)
-
-    def _martingale(self) -> None:
-        self.ax_.plot(self.history.rows, self.history.martingale, color=NORMAL_COLOUR, linewidth=2)
-        self.ax_.set_yscale("log")
-
-    def _alarms(self) -> None:
-        shown = self.history.rows >= _FEW
-        rows, alarms = self.history.rows[shown], self.history.alarms[shown]
-        self.ax_.plot(rows, alarms / rows, color=NORMAL_COLOUR, linewidth=2)
-        self.ax_.set_ylim(0, None)
+            self._shifts()
+        frame(self.ax_, title=title, x_label="rows", y_label=_DRIFT_LABELS[self.quantity])
 
     def _shifts(self) -> None:
         rows, shifts = self.history.shift_rows, self.history.shifts
@@ -135,18 +115,14 @@ class DriftDisplay(Display):
             self.ax_.legend(frameon=False, fontsize="small")
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class BacktestDisplay(Display):
     """Anomalies so far, and those among them that were looked at, a line for each method.
 
     A tick at the lower edge is the first row of a kind.
-
-    Parameters
-    ----------
-    found : Backtest
     """
 
-    def __init__(self, *, found: Backtest) -> None:
-        self.found = found
+    found: Backtest
 
     def _draw(self, title: str | None) -> None:
         periods = self.found.periods

@@ -21,15 +21,7 @@ SCORE_COLOURS = LinearSegmentedColormap.from_list(
 
 
 class Display(ABC):
-    """A picture in scikit-learn's style: it holds what is drawn, and `plot` draws it.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
-    """
+    """A picture in scikit-learn's style: it holds what is drawn, and `plot` draws it."""
 
     ax_: Axes
 
@@ -62,24 +54,12 @@ def is_normal(label: Any) -> bool:
 
 
 def as_text(name: str) -> str:
-    """A name as it is: dollars do not begin mathematics, and control characters are visible.
-
-    Examples
-    --------
-    >>> print(as_text("$ per item, in $"))
-    \\$ per item, in \\$
-    """
+    """A name as it is: dollars do not begin mathematics, and control characters are visible."""
     return visible(name).replace("$", r"\$")
 
 
 def looks(labels: Iterable[Any], *, normal: Any = None) -> dict[Any, Look]:
-    """A colour and a marker for each label, blue dots for the normal one.
-
-    Examples
-    --------
-    >>> looks(["normal", "scan"])["normal"]
-    Look(colour='#0072B2', marker='o')
-    """
+    """A colour and a marker for each label, blue dots for the normal one."""
     anomalous: Iterator[tuple[str, str]] = zip(cycle(KIND_COLOURS), cycle(KIND_MARKERS))
     return {
         label: Look(NORMAL_COLOUR, "o")

@@ -1,6 +1,7 @@
 """What a detector finds: precision and scores by kind, and false alarms against the promise."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,23 +25,12 @@ from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, Display, as_text, frame,
 _HEIGHT = 0.82  # of the highest bar, where kinds are one apart
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class PrecisionRecallByKindDisplay(Display):
     """Precision against recall of each kind of anomaly, against all normal rows.
 
     A solid line is a seen kind, a dashed one an unseen kind. The number is the average precision.
-    Create a display with :meth:`from_estimator` or :meth:`from_predictions`.
-
-    Parameters
-    ----------
-    curves : dict of str to Curve
-        As `eqsep.evaluation.precision_recall_by_kind` gives them; "overall" is not drawn.
-    seen : collection of str or None
-        The kinds that were seen in training; if None, all lines are solid.
-
-    Attributes
-    ----------
-    lines_ : dict of str to matplotlib Line2D
-        The curve of each kind.
+    `lines_` holds the line of each kind.
 
     Examples
     --------
@@ -53,9 +43,8 @@ class PrecisionRecallByKindDisplay(Display):
     ['flood, unseen: 0.500', 'scan, seen: 1.000']
     """
 
-    def __init__(self, *, curves: Mapping[str, Curve], seen: Collection[str] | None = None) -> None:
-        self.curves = curves
-        self.seen = seen
+    curves: Mapping[str, Curve]  #: From `precision_recall_by_kind`; "overall" is not drawn.
+    seen: Collection[str] | None = None  #: Kinds seen in training; if None, all lines are solid.
 
     @classmethod
     def from_estimator(
@@ -68,27 +57,14 @@ class PrecisionRecallByKindDisplay(Display):
         seen: Collection[str] | None = None,
         ax: Axes | None = None,
     ) -> "PrecisionRecallByKindDisplay":
-        """Draw how a fitted estimator finds each kind among the rows `X`.
+        """Draw how a fitted estimator finds each kind among rows that it has not learnt.
 
-        Parameters
-        ----------
-        estimator : fitted scikit-learn estimator
-            Scored by `eqsep.evaluation.anomaly_score`.
-        X : table
-            Rows that the estimator has not learnt.
-        kind : array-like of str of shape (n_rows,)
-            The kind of each row.
-        normal : str, default="normal"
-            The name of the normal kind.
-        seen : collection of str, default=None
-            The kinds that were seen in training; a detector's own `kinds_` by default.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        It is scored by `eqsep.evaluation.anomaly_score`. The kinds that were `seen` in training are
+        a detector's `kinds_` by default. Draws on `ax`, or on a new figure.
         """
-        known = getattr(estimator, "kinds_", None) if seen is None else seen
-        return cls.from_predictions(
-            anomaly_score(estimator, X), kind, normal=normal, seen=known, ax=ax
-        )
+        seen = getattr(estimator, "kinds_", None) if seen is None else seen
+        score = anomaly_score(estimator, X)
+        return cls.from_predictions(score, kind, normal=normal, seen=seen, ax=ax)
 
     @classmethod
     def from_predictions(
@@ -137,22 +113,12 @@ class PrecisionRecallByKindDisplay(Display):
         )
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ScoreHistogramDisplay(Display):
     """The scores of each kind, one above the other, and the threshold that all share.
 
     Each kind is scaled to its highest bar. The share above the threshold is on the right.
-
-    Parameters
-    ----------
-    histogram : ScoreHistogram
-        As `eqsep.evaluation.score_histogram` gives it; its first kind is the normal one.
-    seen : collection of str or None
-        The kinds that were seen in training.
-
-    Attributes
-    ----------
-    bars_ : dict of str to matplotlib PolyCollection
-    threshold_ : matplotlib Line2D or None
+    `bars_` holds the bars of each kind, `threshold_` the line, or None.
 
     Examples
     --------
@@ -164,23 +130,17 @@ class ScoreHistogramDisplay(Display):
     ['normal', 'scan']
     """
 
-    def __init__(self, *, histogram: ScoreHistogram, seen: Collection[str] | None = None) -> None:
-        self.histogram = histogram
-        self.seen = seen
+    histogram: ScoreHistogram  #: From `eqsep.evaluation.score_histogram`; the normal kind first.
+    seen: Collection[str] | None = None  #: Kinds seen in training.
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, kind: Any, *, normal: str = "normal", ax: Axes | None = None
     ) -> "ScoreHistogramDisplay":
-        """Draw the scores of a fitted detector and its threshold.
+        """Draw the scores of rows that a fitted detector has not learnt, and its threshold.
 
-        Parameters
-        ----------
-        estimator : Detector
-            Or any estimator with `score_samples`, larger for the more anomalous, and `threshold_`.
-        X : table
-            Rows that it has not learnt.
-        kind : array-like of str of shape (n_rows,)
+        The `estimator` may be any with `score_samples`, larger for the more anomalous, and
+        `threshold_`.
         """
         return cls.from_predictions(
             estimator.score_samples(X),
@@ -256,20 +216,12 @@ class ScoreHistogramDisplay(Display):
         return self.ax_.axvline(at, color=INK, linestyle="--", linewidth=1.1)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class PromiseDisplay(Display):
     """The share of new normal rows that raise an alarm, against the share that was promised.
 
     The band is where 95 of 100 measured shares lie if the promise is kept; bars are intervals. A
-    share of 0 is drawn at the lower edge.
-
-    Parameters
-    ----------
-    promises : sequence of Promise
-        As `eqsep.evaluation.kept_promises` gives them.
-
-    Attributes
-    ----------
-    measured_ : matplotlib ErrorbarContainer
+    share of 0 is drawn at the lower edge. `measured_` holds the dots and bars.
 
     Examples
     --------
@@ -283,8 +235,7 @@ class PromiseDisplay(Display):
     'promised share of false alarms'
     """
 
-    def __init__(self, *, promises: Sequence[Promise]) -> None:
-        self.promises = promises
+    promises: Sequence[Promise]  #: From `eqsep.evaluation.kept_promises`.
 
     @classmethod
     def from_estimator(
@@ -323,5 +274,5 @@ class PromiseDisplay(Display):
         self.ax_.set_xticks(rate, [f"{r:.3g}%" for r in 100 * rate])
         self.ax_.set_yticks(rate, [f"{r:.3g}%" for r in 100 * rate])
         self.ax_.set_ylim(floor, max(float(high.max()), float(most.max())) * 1.2)
-        labels = {"x_label": "promised share of false alarms", "y_label": "measured"}
-        frame(self.ax_, title=title, **labels)
+        x_label = "promised share of false alarms"
+        frame(self.ax_, title=title, x_label=x_label, y_label="measured")

@@ -1,6 +1,7 @@
 """Where a score is normal: over the plane, and along one column that goes far out."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -30,27 +31,12 @@ _NAMES = {0: "normal (0)", 1: "anomaly (1)"}
 _LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number next to two others
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class RegionDisplay(Display):
     """The score of an estimator over the plane, the line where it decides, and the rows.
 
-    Blue is normal (a score below 0), orange anomalous; the line is the decision boundary. Create
-    a display with :meth:`from_estimator`.
-
-    Parameters
-    ----------
-    xx0, xx1 : ndarray of shape (n, n)
-        The grid.
-    score : ndarray of shape (n, n)
-        The score on the grid, larger for the more anomalous.
-    feature_names : pair of str
-        The labels of the axes.
-
-    Attributes
-    ----------
-    surface_ : matplotlib QuadMesh
-        The heat map.
-    boundary_ : matplotlib ContourSet or None
-        The line score = 0; None where the score has one sign over the whole plane.
+    Blue is normal (a score below 0), orange anomalous. `surface_` holds the heat map, `boundary_`
+    the line where the score is 0; None if the score has one sign over the whole plane.
 
     Examples
     --------
@@ -66,18 +52,10 @@ class RegionDisplay(Display):
     ['normal', 'outer']
     """
 
-    def __init__(
-        self,
-        *,
-        xx0: np.ndarray,
-        xx1: np.ndarray,
-        score: np.ndarray,
-        feature_names: Sequence[str] = ("x1", "x2"),
-    ) -> None:
-        self.xx0 = xx0
-        self.xx1 = xx1
-        self.score = score
-        self.feature_names = feature_names
+    xx0: np.ndarray  #: The grid, (n, n).
+    xx1: np.ndarray
+    score: np.ndarray  #: On the grid, larger for the more anomalous.
+    feature_names: Sequence[str] = ("x1", "x2")  #: The labels of the axes.
 
     @classmethod
     def from_estimator(
@@ -90,20 +68,19 @@ class RegionDisplay(Display):
         title: str | None = None,
         grid_resolution: int = 200,
     ) -> "RegionDisplay":
-        """Draw the score of a fitted estimator over the plane around the rows `X`.
+        """Draw the score of a fitted estimator over the plane, a third beyond the range of rows.
 
         Parameters
         ----------
         estimator : fitted scikit-learn estimator
             Scored by `eqsep.evaluation.anomaly_score`.
         X : array or pandas frame of shape (n_rows, 2)
-            The rows; the picture reaches a third of their range beyond them.
         y : array-like of shape (n_rows,), default=None
             0 or 1, or the kind of each row; without it the rows are not drawn.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
         title : str, default=None
-            The title; the estimator's name by default.
+            The estimator's name by default.
         grid_resolution : int, default=200
             The number of grid points along each axis.
         """
@@ -149,15 +126,7 @@ class RegionDisplay(Display):
         ax.spines[:].set_visible(False)
 
     def add_rows(self, X: Any, *, y: Any) -> "RegionDisplay":
-        """Draw rows on the plotted display, a colour and a shape for each class or kind.
-
-        Parameters
-        ----------
-        X : array of shape (n_rows, 2)
-            The rows.
-        y : array-like of shape (n_rows,)
-            0 or 1, or the kind of each row.
-        """
+        """Draw rows on the plotted display, a colour and a shape for each class or kind in `y`."""
         X, y = np.asarray(X, dtype=float), np.asarray(y)
         labels = sorted(np.unique(y).tolist(), key=lambda label: not is_normal(label))
         for label, (colour, marker) in looks(labels).items():
@@ -223,24 +192,14 @@ def _centred(score: np.ndarray) -> TwoSlopeNorm:
     return TwoSlopeNorm(0, vmin=low if low < 0 else -reach, vmax=high if high > 0 else reach)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ClosednessDisplay(Display):
     """The score of normal rows in which one column takes other values, and the threshold.
 
     Where the line is above the threshold, half of the rows raise an alarm; the band holds eight
     tenths of them. Numbers run from minus to plus infinity. The grey part is the range of the
     normal rows, with equally many of them in equal parts; the paler one is half a range on either
-    side: an alarm beyond it is late.
-
-    Parameters
-    ----------
-    closedness : ColumnClosedness
-        As `eqsep.detector.closedness_by_column` gives it.
-
-    Attributes
-    ----------
-    score_ : matplotlib Line2D
-        The median of the scores.
-    threshold_ : matplotlib Line2D
+    side: an alarm beyond it is late. `score_` holds the line, `threshold_` that of the threshold.
 
     Examples
     --------
@@ -254,8 +213,7 @@ class ClosednessDisplay(Display):
     True
     """
 
-    def __init__(self, *, closedness: ColumnClosedness) -> None:
-        self.closedness = closedness
+    closedness: ColumnClosedness  #: From `eqsep.detector.closedness_by_column`.
 
     @classmethod
     def from_estimator(
@@ -267,19 +225,10 @@ class ClosednessDisplay(Display):
         random_state: Any = 0,
         ax: Axes | None = None,
     ) -> "ClosednessDisplay":
-        """Draw the score of a fitted `Detector` along one column.
+        """Draw the score of a fitted `Detector` along one column of normal rows.
 
-        Parameters
-        ----------
-        estimator : Detector
-        X : table
-            Normal rows.
-        column : str
-            The column that is varied, by its name: x0, x1, … if the table has no names.
-        random_state : int, RandomState or None, default=0
-            Decides which rows are varied.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+        Columns are called x0, x1, … if the table has no names; `random_state` decides which rows
+        are varied. Draws on `ax`, or on a new figure.
         """
         found = {c.column: c for c in closedness_by_column(estimator, X, random_state=random_state)}
         if column not in found:

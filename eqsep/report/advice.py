@@ -54,8 +54,7 @@ def answer(
         *_leaks(findings, words),
         *_outgrown(detector, columns, findings),
         *_threshold(learnt, kinds, words),
-        *_cautions(detector, words),
-        *_promise(learnt),
+        *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
         *_more_alarms(learnt, kinds),
         *_drowned(columns),
@@ -105,14 +104,11 @@ def _threshold(learnt: Learnt, kinds: Sequence[FoundKind], words: Words) -> Iter
         yield Step("Lower the threshold", words(one.warning()), one.message)
 
 
-def _cautions(detector: Detector, words: Words) -> Iterator[Step]:
-    """What breaks the promise: rows in runs, rows that change over time."""
-    one = detector.caution_
-    if one is not None:
-        yield Step("Do not rely on the promise yet", words(one.warning()), one.message)
-
-
-def _promise(learnt: Learnt) -> Iterator[Step]:
+def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]:
+    """What breaks the promise: rows in runs, rows that change over time, too few rows."""
+    caution = detector.caution_
+    if caution is not None:
+        yield Step("Do not rely on the promise yet", words(caution.warning()), caution.message)
     if not learnt.promised:
         why = (
             f"Too few rows calibrate to promise {learnt.rate:.2%}: the least rate that they allow "

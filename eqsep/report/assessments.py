@@ -9,41 +9,23 @@ import numpy as np
 from eqsep.detector import Detector
 from eqsep.evaluation import Assessment, Review, Share, assess
 from eqsep.labels import NORMAL
-from eqsep.report.measured import Measured, measured_on
+from eqsep.report.measured import Spread, spread_of
 from eqsep.report.reasons import Alarm, top_alarms
 from eqsep.tables.reading import read_table
 
 
 @dataclass(frozen=True)
 class AssessmentReport:
-    """All that the page of a test shows.
-
-    Attributes
-    ----------
-    title : str
-    rate : float
-        The promised rate of false alarms.
-    counts : dict of str to int
-        The rows of each label.
-    assessment : Assessment
-    measured : Measured
-        Curves, scores and false alarms at several rates.
-    alarms : tuple of Alarm
-        The highest of each label.
-    notes : tuple of str
-        What to know about the rows.
-    command : str
-        The command that makes the report again.
-    """
+    """All that the page of a test shows."""
 
     title: str
-    rate: float
-    counts: dict[str, int]
+    rate: float  #: The promised rate of false alarms.
+    counts: dict[str, int]  #: The rows of each label.
     assessment: Assessment
-    measured: Measured
-    alarms: tuple[Alarm, ...]
-    notes: tuple[str, ...]
-    command: str = ""
+    measured: Spread  #: Curves, scores and false alarms at several rates.
+    alarms: tuple[Alarm, ...]  #: The highest of each label.
+    notes: tuple[str, ...]  #: What to know about the rows.
+    command: str = ""  #: The command that makes the report again.
 
     template = "assessment.html.jinja"
 
@@ -83,13 +65,8 @@ def assessment_report(
 
     Parameters
     ----------
-    detector : Detector
-    X : table
-        Rows that it has not learnt.
-    kind : array-like of str of shape (n_rows,)
-        The kind of each row, by the names that the detector gives; "normal" rows among them.
-    review : Review, default=None
-        As in `eqsep.evaluation.assess`.
+    detector, X, kind, review
+        As in `eqsep.evaluation.assess`; normal rows are called "normal".
     notes : sequence of str
         What to know about the rows.
     names : sequence of str, default=None
@@ -104,9 +81,8 @@ def assessment_report(
     >>> report.assessment.false_alarms.total, len(report.alarms)
     (540, 12)
     """
-    table = read_table(X, name="assessment_report")
+    table, model = read_table(X, name="assessment_report"), detector.model_
     kind = np.asarray(kind).astype(str)
-    names = names or [f"row {i:,}" for i in range(1, len(kind) + 1)]
     assessment = assess(detector, table, kind, review=review)
     kinds, times = np.unique(kind, return_counts=True)
     counts = dict(zip(kinds.tolist(), times.tolist(), strict=True))
@@ -115,7 +91,7 @@ def assessment_report(
         rate=float(detector.false_alarm_rate),
         counts={NORMAL: counts.pop(NORMAL)} | counts,
         assessment=assessment,
-        measured=measured_on(detector, table, kind, normal=NORMAL),
+        measured=spread_of(model, model.scores(table), kind, normal=NORMAL),
         alarms=top_alarms(detector, table, kind, names=names),
         notes=tuple(notes),
     )
@@ -129,13 +105,7 @@ def _typical(delays: Sequence[float], spell: Callable[[float], str]) -> str:
 
 
 def spelled(seconds: float) -> str:
-    """A duration in the largest unit of which it has at least one.
-
-    Examples
-    --------
-    >>> spelled(0), spelled(90), spelled(7_200), spelled(100_000)
-    ('0 s', '1.5 min', '2 h', '1.2 d')
-    """
+    """A duration in the largest unit that fits into it: 90 s is "1.5 min"."""
     units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
     size, unit = next(((size, unit) for size, unit in units if seconds >= size), units[-1])
     return f"{seconds / size:.2g} {unit}" if size > 1 else f"{seconds:.3g} {unit}"

@@ -24,108 +24,50 @@ from eqsep.report.measured import (
 from eqsep.report.reasons import Alarm, ColumnVerdict, column_verdicts, that_matter, top_alarms
 from eqsep.tables.reading import read_table
 
-_MOST_VARIED = 5_000  # normal rows whose range is taken
+_MOST_VARIED = 5_000  # normal rows that show the range of columns
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows that a detector has not learnt, and their kinds.
+    """Rows that a detector has not learnt, and their kinds."""
 
-    Attributes
-    ----------
-    X : table
-    kind : array-like of str
-        The kind of each row.
-    normal : str, default="normal"
-        The label of the normal rows. The page calls them "normal", and mentions the label once.
-    doubted : bool, default=False
-        Whether these may be anomalies that nobody has noticed, as rows without a label may: then
-        alarms among them need not be false.
-    names : sequence of str or None
-        What each row is called (default: its number).
-    detector : Detector or None
-        The one that is measured on them (default: that of the report).
-    note : str
-        Which rows they are, in a sentence or two.
-    usual : table or None
-        More normal rows, learnt or not, whose range tells what is far out (default: the normal
-        ones among `X`).
-    later : LaterRows or None
-        Rows in time: those that came last, and a detector of those before.
-    """
-
-    X: Any
-    kind: Any
-    normal: str = "normal"
-    doubted: bool = False
-    names: Sequence[str] | None = None
-    detector: Detector | None = None
-    note: str = ""
-    usual: Any = None
-    later: LaterRows | None = None
+    X: Any  #: A table.
+    kind: Any  #: The kind of each row, array-like of str.
+    normal: str = "normal"  #: The label of the normal rows; the page calls them "normal".
+    doubted: bool = False  #: Whether these may be unnoticed anomalies, as rows without a label may.
+    names: Sequence[str] | None = None  #: What each row is called (default: its number).
+    detector: Detector | None = None  #: The one that is measured (default: that of the report).
+    note: str = ""  #: Which rows they are, in a sentence or two.
+    usual: Any = None  #: More normal rows, learnt or not: their range shows what is far out.
+    later: LaterRows | None = None  #: Rows that came last, and a detector of those before.
 
 
 @dataclass(frozen=True)
 class Usage:
-    """How the model is used from here on.
+    """How the model is used from here on."""
 
-    Attributes
-    ----------
-    model, rows : str
-        Its file, and a file of new rows.
-    label : str
-        The column of labels.
-    options : tuple of str
-        Options of the command that the labels of the fit needed.
-    words : callable
-        Turns a warning into text: for Python, unless the page is for users of the command.
-    """
-
-    model: str = "model.eqsep"
-    rows: str = "new.csv"
-    label: str = "kind"
-    options: tuple[str, ...] = ()
-    words: Words = str
+    model: str = "model.eqsep"  #: Its file.
+    rows: str = "new.csv"  #: A file of new rows.
+    label: str = "kind"  #: The column of labels.
+    options: tuple[str, ...] = ()  #: Options of the command that the labels of the fit needed.
+    words: Words = str  #: Turns a warning into text; the default is for users of Python.
 
 
 @dataclass(frozen=True)
 class DetectorReport:
-    """All that the page of a detector shows.
-
-    Attributes
-    ----------
-    title : str
-    answer : Answer
-        What is caught, what is not, and what to do next.
-    learnt : Learnt
-    measured : Measured or None
-        None if no row was held out.
-    note : str
-        Which rows were measured on.
-    alarms : tuple of Alarm
-        Among the held-out rows.
-    columns : tuple of ColumnVerdict
-        What one unusual value of each does.
-    warnings : tuple of str
-        What to look at in the data, except for what the answer mentions.
-    usage : Usage
-    workload : Workload or None
-        How many alarms there are to look at, if that is known.
-    later : LaterShares or None
-        Rows in time: how a detector of earlier rows does on those that came last.
-    """
+    """All that the page of a detector shows."""
 
     title: str
-    answer: Answer
+    answer: Answer  #: What is caught, what is not, and what to do next.
     learnt: Learnt
-    measured: Measured | None
-    note: str
-    alarms: tuple[Alarm, ...]
-    columns: tuple[ColumnVerdict, ...]
-    warnings: tuple[str, ...]
+    measured: Measured
+    note: str  #: Which rows were measured on.
+    alarms: tuple[Alarm, ...]  #: Among the held-out rows.
+    columns: tuple[ColumnVerdict, ...]  #: What one unusual value of each does.
+    warnings: tuple[str, ...]  #: What to look at in the data, except for what the answer mentions.
     usage: Usage
-    workload: Workload | None = None
-    later: LaterShares | None = None
+    workload: Workload | None = None  #: How many alarms there are to look at, if that is known.
+    later: LaterShares | None = None  #: How a detector of earlier rows does on the last ones.
 
     template = "detector.html.jinja"
 
@@ -156,12 +98,12 @@ def detector_report(
     ----------
     detector : Detector
     held : HeldOut
-        Normal rows among them; kinds of anomaly are measured if there are any.
+        Some rows must be normal.
     counts : mapping of str to int, default=None
         How many rows of each kind were learnt, if that is known.
     title : str
     warnings : sequence of str or Finding
-        What to look at in the data. Findings of checks may become steps to do next.
+        What to look at in the data. Findings may become steps to do next.
     usage : Usage, default=None
         For the commands that show how to go on.
 
@@ -177,7 +119,6 @@ def detector_report(
     """
     table = read_table(held.X, name="detector_report")
     kind = np.asarray(held.kind).astype(str)
-    names = held.names or [f"row {i:,}" for i in range(1, table.n_rows + 1)]
     normal = np.flatnonzero(kind == held.normal)
     if not len(normal):
         raise UserError(
@@ -194,23 +135,24 @@ def detector_report(
     usual = table.take(normal) if held.usual is None else read_table(held.usual, name="usual")
     varied = np.random.default_rng(0).permutation(usual.n_rows)[:_MOST_VARIED]
     measured = measured_on(trial, table, kind, normal=word, doubted=held.doubted)
-    alarms = top_alarms(trial, table, kind, names=names)
+    alarms = top_alarms(trial, table, kind, names=held.names)
     columns = column_verdicts(
         closedness_by_column(detector, usual.take(varied)),
         reads=learnt.columns,
         usual=usual,
         alarms=alarms,
     )
-    findings = [one for one in warnings if isinstance(one, Finding)]
     usage = usage or Usage()
     first = answer(
         detector,
         learnt=learnt,
         measured=measured,
         columns=columns,
-        findings=findings,
+        findings=[one for one in warnings if isinstance(one, Finding)],
         words=usage.words,
     )
+    texts = [usage.words(w.warning()) if isinstance(w, Finding) else w for w in warnings]
+    given = [step.finding for step in first.steps if step.finding]
     return DetectorReport(
         title=title,
         answer=first,
@@ -219,15 +161,8 @@ def detector_report(
         note=held.note,
         alarms=alarms,
         columns=columns,
-        warnings=_others(warnings, first, usage.words),
+        warnings=tuple(text for text in texts if not any(one in text for one in given)),
         usage=usage,
         workload=workload(learnt, measured),
         later=None if held.later is None else later_shares(held.later, normal=held.normal),
     )
-
-
-def _others(warnings: Sequence[str | Finding], first: Answer, words: Words) -> tuple[str, ...]:
-    """The warnings, without those that the answer gives."""
-    texts = [words(w.warning()) if isinstance(w, Finding) else w for w in warnings]
-    given = [step.finding for step in first.steps if step.finding]
-    return tuple(text for text in texts if not any(message in text for message in given))

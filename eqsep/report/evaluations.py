@@ -36,41 +36,19 @@ class MethodOnKind:
 
 @dataclass(frozen=True)
 class EvaluationReport:
-    """All that the page of an evaluation shows.
-
-    Attributes
-    ----------
-    title : str
-    normal : str
-        The label of normal rows; the page calls them "normal".
-    counts : dict of str to int
-        The rows of each kind.
-    doubted : bool
-        Whether rows that stand for normal ones may be anomalies.
-    methods, kinds : tuple of str
-    cells : dict of (str, str) to MethodOnKind
-        By method and seen kind.
-    means : dict of str to dict of str to float
-        For each method the mean over the seen kinds of each part.
-    curves : dict of str to dict of str to Curve
-        Of the first method, by the seen kind.
-    command : str
-        The command that makes the report again.
-    unit : str
-        What is trained on or tested on as a whole, "group" or "time block"; else empty.
-    """
+    """All that the page of an evaluation shows."""
 
     title: str
-    normal: str
-    counts: dict[str, int]
-    doubted: bool
+    normal: str  #: The label of normal rows; the page calls them "normal".
+    counts: dict[str, int]  #: The rows of each kind.
+    doubted: bool  #: Whether rows that stand for normal ones may be anomalies.
     methods: tuple[str, ...]
     kinds: tuple[str, ...]
-    cells: dict[tuple[str, str], MethodOnKind]
-    means: dict[str, dict[str, float]]
-    curves: dict[str, dict[str, Curve]]
-    command: str
-    unit: str = ""
+    cells: dict[tuple[str, str], MethodOnKind]  #: By method and seen kind.
+    means: dict[str, dict[str, float]]  #: By method and part, over the seen kinds.
+    curves: dict[str, dict[str, Curve]]  #: Of the first method, by the seen kind.
+    command: str  #: The command that makes the report again.
+    unit: str = ""  #: What all trains or all tests, "group" or "time block"; else empty.
 
     template = "evaluation.html.jinja"
 
@@ -95,14 +73,12 @@ class EvaluationReport:
     def mean_over_kinds(self, method: str) -> dict[str, float]:
         """The mean over "seen" kinds and over "unseen" ones: a rare kind counts as much as others.
 
-        `means` holds those of all rows together, in which the most frequent kinds count most.
+        `means` are of all rows together, in which the most frequent kinds count most.
         """
-        cells = self.by_kind(method).items()
-        seen = [value for (seen, kind), value in cells if seen == kind]
-        unseen = [value for (seen, kind), value in cells if seen != kind]
-        return {"seen": float(np.mean(seen))} | (
-            {"unseen": float(np.mean(unseen))} if unseen else {}
-        )
+        values: dict[str, list[float]] = {}
+        for (seen, kind), value in self.by_kind(method).items():
+            values.setdefault("seen" if seen == kind else "unseen", []).append(value)
+        return {part: float(np.mean(found)) for part, found in values.items()}
 
     def leads(self, method: str) -> int:
         """In how many cells of a seen kind and a kind to find it is above all others."""
@@ -180,55 +156,55 @@ def evaluation_report(  # noqa: PLR0913  results and what is known about them
         For the same rows and division; the others are compared with the first.
     counts : mapping of str to int
         The rows of each kind, the normal one first.
-    doubted : bool, default=False
-        Whether rows that stand for normal ones may be anomalies: then average precision is a lower
-        bound of that against normal rows alone.
-    unit : str, default=""
-        What is trained on or tested on as a whole, "group" or "time block".
+    doubted, unit, title, command
+        As in `EvaluationReport`.
     random_state : int, RandomState or None, default=0
-        Decides the draws behind the intervals.
+        Of the intervals.
     """
-    methods = tuple(results)
-    first = results[methods[0]].results
-    normal = _tested(first[0]).normal
-    cells = {
-        (method, own.kind): _cell(own, base, random_state)
-        for method, result in results.items()
-        for own, base in zip(result.results, first, strict=True)
-    }
+    first = next(iter(results.values())).results
+    tested = {result.kind: _tested(result) for result in first}
+    normal = tested[first[0].kind].normal
     return EvaluationReport(
         title=title,
         normal=normal,
         counts={"normal" if name == normal != WITHOUT else name: n for name, n in counts.items()},
         doubted=doubted,
-        methods=methods,
-        kinds=tuple(result.kind for result in first),
-        cells=cells,
+        methods=tuple(results),
+        kinds=tuple(tested),
+        cells={
+            (method, own.kind): _cell(own, base, random_state)
+            for method, result in results.items()
+            for own, base in zip(result.results, first, strict=True)
+        },
         means={
             method: {part: getattr(result.mean, part) for part in PARTS}
             for method, result in results.items()
         },
-        curves={result.kind: _curves(_tested(result)) for result in first},
+        curves={
+            kind: precision_recall_by_kind(rows.score, rows.kind, normal=normal)
+            for kind, rows in tested.items()
+        },
         command=command,
         unit=unit,
     )
 
 
 def _cell(own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
-    tested, draws = _tested(own), {"n_resamples": _RESAMPLES, "random_state": random_state}
+    tested = _tested(own)
+    kind = tested.kind
+    draws = {"normal": tested.normal, "n_resamples": _RESAMPLES, "random_state": random_state}
+    rows = {
+        "seen": np.isin(kind, (own.kind, tested.normal)),
+        "overall": np.ones(len(kind), dtype=bool),
+        "unseen": kind != own.kind,
+    }
 
     def intervals(part: str) -> dict[str, Interval]:
-        rows = _rows(tested, own.kind, part)
-        return average_precision_interval(
-            tested.score[rows], tested.kind[rows], normal=tested.normal, **draws
-        )
+        return average_precision_interval(tested.score[rows[part]], kind[rows[part]], **draws)
 
     def gain(part: str) -> Difference:
-        rows = _rows(tested, own.kind, part)
-        scores = {"first": _tested(base).score[rows], "own": tested.score[rows]}
-        return average_precision_difference(
-            scores, tested.kind[rows], normal=tested.normal, **draws
-        )[OVERALL]
+        scores = {"first": _tested(base).score[rows[part]], "own": tested.score[rows[part]]}
+        return average_precision_difference(scores, kind[rows[part]], **draws)[OVERALL]
 
     by_kind = intervals("overall")
     parts = {"seen": by_kind[own.kind], "overall": by_kind.pop(OVERALL)}
@@ -236,16 +212,6 @@ def _cell(own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
         parts["unseen"] = intervals("unseen")[OVERALL]
     gains = {} if own is base else {part: gain(part) for part in parts}
     return MethodOnKind(parts, by_kind, gains)
-
-
-def _rows(tested: Tested, seen: str, part: str) -> np.ndarray:
-    if part == "seen":
-        return np.isin(tested.kind, (seen, tested.normal))
-    return tested.kind != seen if part == "unseen" else np.ones(len(tested.kind), dtype=bool)
-
-
-def _curves(tested: Tested) -> dict[str, Curve]:
-    return precision_recall_by_kind(tested.score, tested.kind, normal=tested.normal)
 
 
 def _tested(result: SeenKind) -> Tested:

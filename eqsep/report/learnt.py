@@ -62,12 +62,15 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     asked = float(promise.false_alarm_rate), promise.confidence
     word = normal if normal in counts else NORMAL
     grouping = plan.holdout.grouping
+    doubted = WITHOUT
+    if counts.get(word):
+        doubted = "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {word}"
     return Learnt(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
         trust=trust_in(detector, counts, normal=word),
-        doubted=_doubted_rows(counts, normal=word) if plan.labels.doubts_calibration else None,
+        doubted=doubted if plan.labels.doubts_calibration else None,
         columns={
             name: _WORDS[learnt.reads]
             for name, learnt in plan.encoder.by_name.items()
@@ -90,28 +93,11 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     )
 
 
-def _doubted_rows(counts: Mapping[str, int], *, normal: str) -> str:
-    """Which rows are doubted: those without a label, those labelled normal, or both."""
-    if counts.get(normal):
-        return "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {normal}"
-    return WITHOUT
-
-
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:
     """What a detector took the rows for that stand for normal ones.
 
     `counts` are the rows of each label, and those `WITHOUT` one. If none stands for normal rows,
-    numbers are left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(600, 2))
-    >>> X[:40] += 9
-    >>> y = [*["leak"] * 40, *[None] * 560]
-    >>> detector = Detector(n_landmarks=50, bandwidth=0.5, random_state=0).fit(X, y)
-    >>> trust_in(detector, {"leak": 40, WITHOUT: 560}, normal="normal")
-    '560 rows without a label are doubted: some may be anomalies'
+    numbers are left out. "560 rows without a label are doubted: some may be anomalies", say.
     """
     model = detector.model_
     reading = model.plan.labels

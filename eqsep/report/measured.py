@@ -1,11 +1,12 @@
 """What a detector finds among rows that it has not learnt, and what that means for rows to come."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from eqsep.detector import Detector
+from eqsep.detector.model import Model
 from eqsep.evaluation import (
     OVERALL,
     Curve,
@@ -37,12 +38,36 @@ class FoundKind:
     rows: int
     precision: Interval  # average precision against all normal rows
     caught: float  # the share of its rows that raise an alarm
-    caught_at: dict[float, float] = field(default_factory=dict)  # at other rates of false alarms
+    caught_at: dict[float, float]  # at other rates of false alarms
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Curves, scores and false alarms on held-out rows."""
+class Spread:
+    """How the scores of held-out rows are spread: by kind, and over promised thresholds."""
+
+    curves: dict[str, Curve]  # none without anomalies
+    histogram: ScoreHistogram
+    promises: tuple[Promise, ...]  # none if whole groups calibrate
+
+
+def spread_of(model: Model, score: np.ndarray, kind: np.ndarray, *, normal: str) -> Spread:
+    """The curves, the histogram and the promises of scored rows, normal ones among them."""
+    is_normal = kind == normal
+    promises: tuple[Promise, ...] = ()
+    if model.plan.holdout.grouping is None:  # else they are for new groups, and there are few
+        rates = sorted({*RATES, float(model.promise.false_alarm_rate)})
+        ordered = model.calibration.ordered
+        promises = kept_promises(score[is_normal], calibration=ordered, rates=rates)
+    return Spread(
+        curves={} if is_normal.all() else precision_recall_by_kind(score, kind, normal=normal),
+        histogram=score_histogram(score, kind, normal=normal, threshold=model.threshold),
+        promises=promises,
+    )
+
+
+@dataclass(frozen=True)
+class Measured(Spread):
+    """What a detector finds among held-out rows."""
 
     normal: str  # what the rows are called that stand for normal ones
     normal_rows: int
@@ -50,76 +75,57 @@ class Measured:
     seen: tuple[FoundKind, ...]
     unseen: tuple[FoundKind, ...]
     together: dict[str, FoundKind]  # all "seen" kinds, all "unseen" ones; "overall" if both exist
-    curves: dict[str, Curve]
-    histogram: ScoreHistogram
-    promises: tuple[Promise, ...]  # none if whole groups calibrate
     names: Names
     by_group: GroupRates | None = None
 
 
 def measured_on(
-    detector: Detector,
-    table: Table,
-    kind: np.ndarray,
-    *,
-    normal: str,
-    doubted: bool = False,
-    random_state: Any = 0,
+    detector: Detector, table: Table, kind: np.ndarray, *, normal: str, doubted: bool = False
 ) -> Measured:
     """Measure a fitted detector on rows that it has not learnt, normal ones among them.
 
     Rows that stand for normal ones are `doubted` if they may be anomalies.
     """
     model = detector.model_
-    score, threshold = model.scores(table), model.threshold
-    alarm, is_normal = score > threshold, kind == normal
+    score = model.scores(table)
+    alarm, is_normal = score > model.threshold, kind == normal
+    spread = spread_of(model, score, kind, normal=normal)
     names = anomalous_kinds(kind, normal)
     seen = [name for name in names if name in model.kinds]
     unseen = [name for name in names if name not in model.kinds]
-    promises: tuple[Promise, ...] = ()
-    if model.plan.holdout.grouping is None:  # else they are for new groups, of which there are few
-        promises = kept_promises(
-            score[is_normal],
-            calibration=model.calibration.ordered,
-            rates=sorted({*RATES, float(model.promise.false_alarm_rate)}),
-        )
 
     def intervals(wanted: list[str]) -> dict[str, Interval]:
         rows = is_normal | np.isin(kind, wanted)
         return average_precision_interval(
-            score[rows],
-            kind[rows],
-            normal=normal,
-            n_resamples=_RESAMPLES,
-            random_state=random_state,
+            score[rows], kind[rows], normal=normal, n_resamples=_RESAMPLES, random_state=0
         )
 
     def found(name: str, rows: np.ndarray, precision: Interval) -> FoundKind:
-        at = {one.rate: float(np.mean(score[rows] > one.threshold)) for one in promises}
         return FoundKind(
             kind=name,
             rows=int(rows.sum()),
             precision=precision,
             caught=float(alarm[rows].mean()),
-            caught_at=at,
+            caught_at={
+                one.rate: float(np.mean(score[rows] > one.threshold)) for one in spread.promises
+            },
         )
 
     by_kind = intervals(names) if names else {}
     parts = {"seen": seen, "unseen": unseen, OVERALL: names if seen and unseen else []}
+    together = {}
+    for name, part in parts.items():
+        if part:
+            precision = (by_kind if part == names else intervals(part))[OVERALL]
+            together[name] = found(name, np.isin(kind, part), precision)
     return Measured(
+        **vars(spread),
         normal=normal,
         normal_rows=int(is_normal.sum()),
         doubted=doubted,
         seen=tuple(found(name, kind == name, by_kind[name]) for name in seen),
         unseen=tuple(found(name, kind == name, by_kind[name]) for name in unseen),
-        together={
-            name: found(name, np.isin(kind, part), intervals(part)[OVERALL])
-            for name, part in parts.items()
-            if part
-        },
-        curves=precision_recall_by_kind(score, kind, normal=normal) if names else {},
-        histogram=score_histogram(score, kind, normal=normal, threshold=threshold),
-        promises=promises,
+        together=together,
         by_group=group_rates(model, table, alarm, is_normal),
         names=names_given(model, kind, alarm, model.kind_of(table), normal=normal),
     )

@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -17,19 +17,16 @@ from eqsep.report.timelines import BacktestReport, WatchReport
 
 Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport | WatchReport
 
-_WHOLE = re.compile(
-    r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)"
-)  # splits into text, a date or an option that no line is to break in, text, …
+# Splits into text, a date or an option that no line is to break in, text, …
+_WHOLE = re.compile(r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)")
 
 
 def html(report: Report) -> str:
     """The page as one text: styles and pictures are in it, and nothing is fetched."""
     from eqsep.report import pictures  # matplotlib is slow to import, and only needed here
 
-    names = ("curves", "scores", "promises", "closedness", "backtest", "drift")
-    draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = _environment().get_template(report.template)
-    return page.render(report=report, draw=draw, version=__version__)
+    return page.render(report=report, draw=pictures, version=__version__)
 
 
 @cache
@@ -42,8 +39,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"share": share, "number": number, "signed": signed}
-    environment.filters |= {"word": shlex.quote, "literal": repr, "split_whole": _WHOLE.split}
+    environment.filters |= {
+        "share": lambda value, digits=1: f"{value:.{digits}%}",
+        "number": number,
+        "signed": partial(number, sign="+"),
+        "word": shlex.quote,
+        "literal": repr,
+        "split_whole": _WHOLE.split,
+    }
     return environment
 
 
@@ -53,7 +56,6 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> import numpy as np
     >>> from eqsep import Detector
     >>> from eqsep.report import HeldOut, detector_report
@@ -69,34 +71,6 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def share(value: float, digits: int = 1) -> str:
-    """A share in percent.
-
-    Examples
-    --------
-    >>> share(0.0123), share(0.0123, 2)
-    ('1.2%', '1.23%')
-    """
-    return f"{value:.{digits}%}"
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number with so many digits after the point.
-
-    Examples
-    --------
-    >>> number(0.12345), number(-0.001, 2)
-    ('0.123', '0.00')
-    """
-    return f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-def signed(value: float, digits: int = 3) -> str:
-    """A number with its sign; +0 if it rounds to 0.
-
-    Examples
-    --------
-    >>> signed(0.12345), signed(-0.0001)
-    ('+0.123', '+0.000')
-    """
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
+def number(value: float, digits: int = 3, sign: str = "") -> str:
+    """A number with so many digits after the point; one that rounds to 0 is not negative."""
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}"

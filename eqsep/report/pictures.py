@@ -1,11 +1,11 @@
 """Records as SVG, by the displays of `eqsep.plots`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from matplotlib.figure import Figure
 
 from eqsep.detector import ColumnClosedness
-from eqsep.evaluation import OVERALL, Backtest, Curve
+from eqsep.evaluation import OVERALL, Backtest, Curve, Promise, ScoreHistogram
 from eqsep.plots import (
     BacktestDisplay,
     ClosednessDisplay,
@@ -16,7 +16,6 @@ from eqsep.plots import (
 )
 from eqsep.plots.figures import inline_svg
 from eqsep.plots.look import Display
-from eqsep.report.measured import Measured
 from eqsep.report.timelines import WatchReport
 
 _WIDTH = 3.8  # inches: letters are readable on a telephone
@@ -28,42 +27,41 @@ def _drawn(display: Display, height: float, *, name: str, text: str, width: floa
     return inline_svg(figure, name=name, text=text)
 
 
-def curves_picture(curves: dict[str, Curve], *, seen: Collection[str], name: str) -> str:
+def curves(found: dict[str, Curve], *, seen: Collection[str], name: str) -> str:
     """Precision against recall, a line for each kind."""
-    kinds = {kind: curve for kind, curve in curves.items() if kind != OVERALL}
+    kinds = {kind: curve for kind, curve in found.items() if kind != OVERALL}
     areas = ", ".join(
         f"{kind} ({'seen' if kind in seen else 'unseen'}) {curve.average_precision:.3f}"
         for kind, curve in kinds.items()
     )
     text = f"Precision against recall by kind; average precision: {areas}."
-    display = PrecisionRecallByKindDisplay(curves=curves, seen=seen)
+    display = PrecisionRecallByKindDisplay(curves=found, seen=seen)
     return _drawn(display, 2.7 + 0.19 * len(kinds), name=name, text=text)
 
 
-def scores_picture(measured: Measured, *, name: str) -> str:
+def scores(histogram: ScoreHistogram, *, seen: Collection[str], name: str) -> str:
     """The scores of each kind and the threshold."""
-    histogram = measured.histogram
     shares = ", ".join(f"{kind} {share:.1%}" for kind, share in histogram.above.items())
     text = f"Scores by kind, and the threshold {histogram.threshold:.3f}; above it: {shares}."
-    display = ScoreHistogramDisplay(histogram=histogram, seen=[one.kind for one in measured.seen])
+    display = ScoreHistogramDisplay(histogram=histogram, seen=seen)
     return _drawn(display, 1.1 + 0.42 * len(histogram.shares), name=name, text=text)
 
 
-def promises_picture(measured: Measured, *, name: str) -> str:
+def promises(kept: Sequence[Promise], *, name: str) -> str:
     """Promised against measured false alarms."""
-    pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in measured.promises)
+    pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in kept)
     text = f"False alarms, the promised share and the measured one: {pairs}."
-    return _drawn(PromiseDisplay(promises=measured.promises), 2.9, name=name, text=text)
+    return _drawn(PromiseDisplay(promises=kept), 2.9, name=name, text=text)
 
 
-def closedness_picture(column: ColumnClosedness, *, name: str) -> str:
+def closedness(column: ColumnClosedness, *, name: str) -> str:
     """The score as one column goes far out."""
     ends = ", ".join(f"{end.where} {end.alarm:.0%}" for end in column.ends)
     text = f"The score as {column.column} takes other values; rows that raise an alarm: {ends}."
     return _drawn(ClosednessDisplay(closedness=column), 1.9, name=name, text=text, width=2.9)
 
 
-def backtest_picture(found: Backtest, *, name: str) -> str:
+def backtest(found: Backtest, *, name: str) -> str:
     """Anomalies so far, and those that each method had caught."""
     caught = ", ".join(f"{method} {found.recall[method].count:,}" for method in found.methods)
     total = sum(one.anomalies for one in found.periods)
@@ -71,18 +69,13 @@ def backtest_picture(found: Backtest, *, name: str) -> str:
     return _drawn(BacktestDisplay(found=found), 2.9, name=name, text=text)
 
 
-def drift_picture(report: WatchReport, quantity: str, *, name: str) -> str:
+def drift(report: WatchReport, quantity: str, *, name: str) -> str:
     """An episode over time: the martingale, the share of alarms, or the columns that move."""
+    watched = report.watched
     limit, now = {
-        "martingale": (
-            1 / report.delta,
-            f"The martingale, {report.watched.martingale:.3g} in the end",
-        ),
-        "alarms": (
-            report.rate,
-            f"The share of alarms so far, {report.watched.alarm_rate:.2%} in the end",
-        ),
+        "martingale": (1 / report.delta, f"The martingale, {watched.martingale:.3g} in the end"),
+        "alarms": (report.rate, f"The share of alarms so far, {watched.alarm_rate:.2%} in the end"),
         "shifts": (report.recent.far, "Columns that have moved most, in standard errors"),
     }[quantity]
     display = DriftDisplay(history=report.history, quantity=quantity, limit=limit)
-    return _drawn(display, 2.5, name=name, text=f"{now}, over {report.watched.rows:,} rows.")
+    return _drawn(display, 2.5, name=name, text=f"{now}, over {watched.rows:,} rows.")

@@ -13,6 +13,7 @@ from eqsep.detector.model import Model
 from eqsep.tables.reading import Table
 
 _DIGITS = 3  # of numbers that are shown
+_ALARMS, _REASONS = 12, 4  # alarms that are explained, and columns that are named for each
 _MOST, _SHOWN = 12, 10  # columns that are shown at once; of more than these, so many
 
 
@@ -44,18 +45,12 @@ class Alarm:
 
 
 def top_alarms(
-    detector: Detector,
-    table: Table,
-    kind: np.ndarray,
-    *,
-    names: Sequence[str],
-    most: int = 12,
-    reasons: int = 4,
+    detector: Detector, table: Table, kind: np.ndarray, *, names: Sequence[str] | None
 ) -> tuple[Alarm, ...]:
     """The highest alarms, from every label in turn, so that no kind hides the others.
 
-    Rows with the same encoded values are one alarm. `names` are what rows are called, `reasons` is
-    the number of columns that are named for each alarm.
+    Rows with the same encoded values are one alarm. `names` are what rows are called, by default
+    their numbers.
     """
     model = detector.model_
     score = model.scores(table)
@@ -65,10 +60,10 @@ def top_alarms(
     for label in np.unique(kind[above]):
         rows = np.flatnonzero(above & (kind == label))
         rows = rows[np.argsort(-score[rows], kind="stable")]
-        groups = list(islice(_groups(model, table, rows, score), most))
+        groups = list(islice(_groups(model, table, rows, score), _ALARMS))
         sizes |= {group[0]: len(group) for group in groups}
         turns += [(turn, str(label), group[0]) for turn, group in enumerate(groups)]
-    chosen = np.array([row for _, _, row in sorted(turns)[:most]], dtype=int)
+    chosen = np.array([row for _, _, row in sorted(turns)[:_ALARMS]], dtype=int)
     chosen = chosen[np.argsort(-score[chosen], kind="stable")]
     if not len(chosen):
         return ()
@@ -77,12 +72,12 @@ def top_alarms(
         chosen.tolist(),
         model.kind_of(picked).tolist(),
         model.p_value(picked).tolist(),
-        model.explain(picked, top=reasons),
+        model.explain(picked, top=_REASONS),
         strict=True,
     )
     return tuple(
         Alarm(
-            row=names[i],
+            row=names[i] if names else f"row {i + 1:,}",
             label=str(kind[i]),
             name=name,
             p_value=p,

@@ -9,30 +9,13 @@ from eqsep.report.advice import Words
 
 @dataclass(frozen=True)
 class BacktestReport:
-    """All that the page of a backtest shows.
-
-    Attributes
-    ----------
-    title : str
-    found : Backtest
-    counts : dict of str to int
-        The rows of each label, "normal" first.
-    notes : tuple of str
-        What to know about the rows.
-    command : str
-        The command that makes the report again.
-
-    Examples
-    --------
-    >>> BacktestReport.template
-    'backtest.html.jinja'
-    """
+    """All that the page of a backtest shows."""
 
     title: str
     found: Backtest
-    counts: dict[str, int]
-    notes: tuple[str, ...] = ()
-    command: str = ""
+    counts: dict[str, int]  #: The rows of each label, "normal" first.
+    notes: tuple[str, ...] = ()  #: What to know about the rows.
+    command: str = ""  #: The command that makes the report again.
 
     template = "backtest.html.jinja"
 
@@ -56,39 +39,18 @@ def _span(span: str | float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class WatchReport:
-    """All that the page of a watch shows.
-
-    Attributes
-    ----------
-    title : str
-    delta : float
-        Rows have changed if the martingale exceeds 1 / delta.
-    chance : str
-        How often that is a false alert, in words.
-    caution : str
-        What the fit has found that breaks its promise; else empty.
-    rate : float
-        The promised rate of false alarms.
-    watched : Watched
-    recent : Recent
-        What to look at in the last rows.
-    before : Watched or None
-        The previous episode, if a change of the model has just ended it.
-    history : History
-    shifts : tuple of ColumnShift
-        The farthest first.
-    """
+    """All that the page of a watch shows."""
 
     title: str
-    delta: float
-    chance: str
-    caution: str
-    rate: float
+    delta: float  #: Rows have changed if the martingale exceeds 1 / delta.
+    chance: str  #: How often that is a false alert, in words.
+    caution: str  #: What the fit has found that breaks its promise; else empty.
+    rate: float  #: The promised rate of false alarms.
     watched: Watched
-    recent: Recent
-    before: Watched | None
+    recent: Recent  #: What to look at in the last rows.
+    before: Watched | None  #: The previous episode, if a change of the model has just ended it.
     history: History
-    shifts: tuple[ColumnShift, ...]
+    shifts: tuple[ColumnShift, ...]  #: The farthest first.
 
     template = "watch.html.jinja"
 
@@ -105,10 +67,8 @@ def watch_report(
     >>> X = np.random.default_rng(0).normal(size=(1500, 2))
     >>> detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(X[:900])
     >>> monitor = Monitor(detector)
-    >>> monitor.update(X[900:]).rows
-    600
-    >>> len(watch_report(monitor).history.rows)
-    12
+    >>> monitor.update(X[900:]).rows, len(watch_report(monitor).history.rows)
+    (600, 12)
     """
     model = monitor.detector.model_
     return WatchReport(
