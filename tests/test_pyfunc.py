@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from eqsep import Detector
+from eqsep.detector import Config
 from eqsep.detector.model import Verdicts
 from eqsep.errors import MissingExtraError
 from eqsep.export.pyfunc import log_pyfunc, save_pyfunc
@@ -24,7 +25,7 @@ def rows():
 @pytest.fixture(scope="module")
 def detector(rows):
     leaks = [{"speed": 9.0 + i / 50, "shape": "fan"} for i in range(40)]
-    fitted = Detector(bandwidth=1.0, n_landmarks=60, random_state=0)
+    fitted = Detector(bandwidth=1.0, n_landmarks=60, random_state=0, config=Config.fast())
     return fitted.fit([*rows, *leaks], ["normal"] * len(rows) + ["leak"] * len(leaks))
 
 
