@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -80,6 +81,7 @@ def test_without_mlflow_it_says_what_to_install(monkeypatch, detector, hand_on, 
 
 
 def test_an_unfitted_detector_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr("eqsep.export.pyfunc._pyfunc", lambda: None)
+    for name in ("mlflow", "mlflow.pyfunc"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
     with pytest.raises(ValueError, match="not fitted"):
         save_pyfunc(Detector(), tmp_path / "saved")
