@@ -139,6 +139,7 @@ def test_a_column_that_holds_no_times_is_refused(home):
     )
 
 
+@pytest.mark.extra
 def test_the_report_is_written_even_where_nobody_reads_what_is_printed(home):
     page = home / "unread.html"
     words = ("test", home / "model.eqsep", home / "new.csv", "--label", "kind", "--report", page)

@@ -166,10 +166,12 @@ def test_scoring_imports_nothing_that_only_a_fit_needs(tmp_path):
     payments = make_mixed_demo(n_samples=400, random_state=0)
     detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0, config=Config.fast())
     detector.fit(payments.X, payments.kind).save(tmp_path / "m.eqsep")
-    with (tmp_path / "one.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([payments.X[0].keys(), payments.X[0].values()])
-    words = ["score", "m.eqsep", "one.csv"]
-    assert loaded_by(words, {"sklearn", "pandas", "scipy.stats", "torch"}, tmp_path) == []
+    with (tmp_path / "rows.csv").open("w", newline="") as file:  # some of them alarms, with names
+        csv.writer(file).writerows([payments.X[0].keys(), *(row.values() for row in payments.X)])
+    slow = {"sklearn", "pandas", "scipy.stats", "torch", "matplotlib"}
+    words = ["score", "m.eqsep", "rows.csv", "--out", "scores.csv"]
+    assert loaded_by(words, slow, tmp_path) == []
+    assert len((tmp_path / "scores.csv").read_text().splitlines()) == 1 + 400
 
 
 SUBMODULES = [
