@@ -10,7 +10,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fo
 FUZZER = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "fuzz_kills.py"))
 
 
-@pytest.mark.parametrize("by", ["SIGKILL", pytest.param("SIGHUP", marks=pytest.mark.extra)])
+@pytest.mark.extra
+@pytest.mark.parametrize("by", ["SIGKILL", "SIGHUP"])
 def test_no_kill_leaves_half_a_file_or_a_rest_for_good(by, tmp_path):
     pytest.importorskip("onnx", reason="needs eqsep[onnx]")
     ended, wrong = FUZZER["fuzz"](range(4), tmp_path, by=by)

@@ -39,7 +39,9 @@ def test_the_closing_number_is_where_the_probability_leaves_zero(family, n):
         assert closing_probability(family, n, k) == 0
 
 
-@pytest.mark.parametrize("n", range(2, 7))
+@pytest.mark.parametrize(
+    "n", [2, 4, *(pytest.param(n, marks=pytest.mark.extra) for n in (3, 5, 6))]
+)
 def test_halfspaces_close_as_often_as_the_formula_says(n, rng):
     draws, ks = 100, range(n, 3 * n + 1)
     first = np.empty(draws)
