@@ -7,17 +7,20 @@ import pytest
 
 # The longest first: of two processes none is left with one of these when the other has ended.
 LONGEST = (
-    "test_readme.py",
-    "test_distributed.py",
     "test_console_browser.py",
+    "test_distributed.py",
+    "test_readme.py",
     "test_commands.py",
+    "test_layers.py",
     "test_estimators.py",
+    "test_loops.py",
     "test_paper_studies.py",
     "test_paper_runner.py",
     "test_report_commands.py",
     "test_serve.py",
     "test_gallery.py",
-    "test_serving_command.py",
+    "test_golden.py",
+    "test_calibration.py",
     "test_report.py",
     "test_web_api.py",
     "test_commands_in_time.py",
