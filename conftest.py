@@ -7,17 +7,20 @@ import pytest
 
 # The longest first: of two processes none is left with one of these when the other has ended.
 LONGEST = (
-    "test_readme.py",
-    "test_distributed.py",
     "test_console_browser.py",
+    "test_distributed.py",
+    "test_readme.py",
     "test_commands.py",
+    "test_layers.py",
     "test_estimators.py",
+    "test_loops.py",
     "test_paper_studies.py",
     "test_paper_runner.py",
     "test_report_commands.py",
     "test_serve.py",
     "test_gallery.py",
-    "test_serving_command.py",
+    "test_golden.py",
+    "test_calibration.py",
     "test_report.py",
     "test_web_api.py",
     "test_commands_in_time.py",
@@ -55,6 +58,17 @@ EXTRA = (
     "test_search_witness.py",
 )
 MAIN_PAGES = ("README.md", "commands.md", "quickstart.md")
+# What depends on the database; all else that the service keeps is tested on SQLite, and on
+# PostgreSQL by `make test-all`.
+ON_POSTGRESQL = (
+    "test_a_filter_is_obeyed",
+    "test_a_purge_leaves_nothing_of_an_entity",
+    "test_alarms_are_found_by_the_value_of_a_column",
+    "test_migrations_end_at_the_tables_of_the_schema",
+    "test_replay_of_random_lessons_gives_the_live_model",
+    "test_two_processes_that_write_at_once_lose_nothing",
+    "test_two_writers_lose_nothing",
+)
 RUN_BLOCKS = ("test_the_blocks_run_in_order", "test_commands_within_a_line_run_too")
 
 
@@ -62,6 +76,8 @@ def is_extra(item):
     """Whether a test is left to `make test-all`."""
     if item.path.name == "test_readme.py" and getattr(item, "originalname", "") in RUN_BLOCKS:
         return item.callspec.params["page"].name not in MAIN_PAGES
+    if hasattr(item, "callspec") and item.callspec.params.get("url") == "postgresql":
+        return item.originalname not in ON_POSTGRESQL
     return item.path.name in EXTRA
 
 

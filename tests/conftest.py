@@ -29,7 +29,7 @@ def fewer(request):
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def home_of():
     """A function from a data set's folder to the data home; it skips where there is none."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep import Detector
+from eqsep.detector import Config
 from eqsep.serve.web.app import create_app
 from eqsep.serve.web.limits import Limits
 from eqsep.serve.workspace import Workspace
@@ -34,7 +35,9 @@ def pump_rows(centre, n, *, seed, machine="m1", spread=0.3):
 def _pumps() -> Detector:
     rows = pump_rows((0, 0), 500, seed=0, spread=1.0) + pump_rows((6, 0), 30, seed=1)
     rows = [{"heat": row["heat"], "load": row["load"]} for row in rows]
-    detector = Detector(bandwidth=1.0, n_landmarks=60, unseen_rate=0.2, random_state=0)
+    detector = Detector(
+        bandwidth=1.0, n_landmarks=60, unseen_rate=0.2, random_state=0, config=Config.fast()
+    )
     return detector.fit(rows, ["normal"] * 500 + ["leak"] * 30)
 
 

@@ -4,6 +4,8 @@ from contextlib import contextmanager
 
 import pytest
 
+INTERVALS = {"average_precision_interval", "average_precision_difference", "roc_auc_interval"}
+
 
 @contextmanager
 def few_draws():
@@ -11,9 +13,13 @@ def few_draws():
     from eqsep.evaluation import assessment
     from eqsep.report import evaluations, measured
 
+    def with_few(interval):
+        return lambda *data, **options: interval(*data, **options | {"n_resamples": 40})
+
     with pytest.MonkeyPatch.context() as patch:
         for module in (assessment, evaluations, measured):
-            patch.setattr(module, "_RESAMPLES", 40)
+            for name in INTERVALS & vars(module).keys():
+                patch.setattr(module, name, with_few(getattr(module, name)))
         yield
 
 

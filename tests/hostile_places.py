@@ -4,6 +4,7 @@ import ctypes
 import io
 import os
 import threading
+import time
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from unittest import mock
@@ -82,11 +83,29 @@ def pipe(path, rng):
     writer = threading.Thread(target=write, daemon=True)
     if rng.random() < 0.5:
         writer.start()
-    with mock.patch("eqsep.io.streams._WAIT_FOR_WRITER", 0.2):
+    with soon():
         yield
     if writer.is_alive():  # nobody has read it: somebody does now
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
         writer.join()
+
+
+class _Leaping:
+    """A clock by which little waiting is long."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        time.sleep(seconds / 50)
+        self.now += seconds
+
+
+def soon():
+    """Who waits for somebody to write to a pipe gives up soon."""
+    return mock.patch("eqsep.io.streams.time", _Leaping())
 
 
 @contextmanager

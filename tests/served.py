@@ -8,6 +8,7 @@ import numpy as np
 from fastapi.testclient import TestClient
 
 from eqsep import Detector
+from eqsep.detector import Config
 from eqsep.serve.web.app import create_app
 from eqsep.serve.workspace import Workspace
 
@@ -26,7 +27,9 @@ def machine_rows(n=600, *, seed=0):
 @cache
 def small_detector():
     """A fit that costs little; copy it before you change it."""
-    return Detector(bandwidth=1.0, n_landmarks=60, random_state=0).fit(machine_rows())
+    return Detector(bandwidth=1.0, n_landmarks=60, random_state=0, config=Config.fast()).fit(
+        machine_rows()
+    )
 
 
 GOOD = {"heat": 60.0, "load": 0.0, "shape": "pump"}

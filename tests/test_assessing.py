@@ -12,6 +12,7 @@ from report_page import Page, payments
 
 from eqsep import Detector
 from eqsep.cli import app
+from eqsep.detector import Config
 
 
 def run(*words):
@@ -30,7 +31,11 @@ def home(tmp_path_factory):
             seen = frame["kind"].isin(["normal", "takeover", "skimming"])
             rows = table.X[seen].drop(columns="time")
             detector = Detector(
-                n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.05, random_state=0
+                n_landmarks=60,
+                bandwidth=1.0,
+                false_alarm_rate=0.05,
+                random_state=0,
+                config=Config.fast(),
             )
             detector.fit(rows, table.kind[seen]).save(folder / "model.eqsep")
     return folder
@@ -134,6 +139,7 @@ def test_a_column_that_holds_no_times_is_refused(home):
     )
 
 
+@pytest.mark.extra
 def test_the_report_is_written_even_where_nobody_reads_what_is_printed(home):
     page = home / "unread.html"
     words = ("test", home / "model.eqsep", home / "new.csv", "--label", "kind", "--report", page)

@@ -13,11 +13,14 @@ from sklearn.linear_model import LogisticRegression
 
 from eqsep import Detector
 from eqsep.cli import app
+from eqsep.detector import Config
 from eqsep.errors import UserError
 from eqsep.evaluation import Fixed, Learning, Retrained, Schedule, backtest
 from eqsep.evaluation.promises import Share
 
-DETECTOR = Detector(n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
+DETECTOR = Detector(
+    n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0, config=Config.fast()
+)
 PLAN = Schedule(every="1d", delay="3d", alarms=8, first=150)
 pytestmark = pytest.mark.filterwarnings("ignore::eqsep.errors.EqsepWarning")
 

@@ -483,7 +483,15 @@ def plain(detector):
     return Calibration(detector.calibration_.scores)
 
 
-@pytest.mark.parametrize("planted", [0.0, 0.01, 0.05, 0.1])
+@pytest.mark.parametrize(
+    "planted",
+    [
+        0.0,
+        pytest.param(0.01, marks=pytest.mark.extra),
+        0.05,
+        pytest.param(0.1, marks=pytest.mark.extra),
+    ],
+)
 def test_the_promise_is_kept_and_more_is_caught(planted):
     alarms, caught = [], []
     for seed in range(20):

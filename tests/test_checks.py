@@ -13,6 +13,7 @@ import eqsep.tables.batches
 from eqsep import Detector, checks
 from eqsep.checks import Finding, warn_of
 from eqsep.cli.console import in_command
+from eqsep.detector import Config
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.reading import read_table
 
@@ -286,7 +287,9 @@ def told(act):
 
 
 def fit(*data):
-    return Detector(n_landmarks=20, false_alarm_rate=0.2, random_state=0).fit(*data)
+    return Detector(n_landmarks=20, false_alarm_rate=0.2, random_state=0, config=Config.fast()).fit(
+        *data
+    )
 
 
 def batches(frame, kind, n=4):
@@ -300,7 +303,7 @@ WAYS = {
     "read twice": lambda frame, kind: fit(batches(frame, kind)),
     "read once": lambda frame, kind: fit(iter(batches(frame, kind))),
     "first piece": lambda frame, kind: Detector(
-        n_landmarks=20, false_alarm_rate=0.2, random_state=0
+        n_landmarks=20, false_alarm_rate=0.2, random_state=0, config=Config.fast()
     ).partial_fit(frame, kind),
 }
 

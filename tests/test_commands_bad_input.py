@@ -15,6 +15,7 @@ from pyarrow import parquet
 from eqsep import Detector, KernelEqualitySeparator
 from eqsep.cli import app
 from eqsep.cli import inputs as reading
+from eqsep.detector import Config
 from eqsep.io import writing
 
 N = 300
@@ -37,10 +38,10 @@ def good(tmp_path_factory):
     frame.to_csv(folder / "rows.csv", index=False)
     X, y = frame.drop(columns="kind"), frame["kind"]
     for name, n in (("model", 20), ("other", 30)):
-        Detector(n_landmarks=n, bandwidth=0.5, random_state=0).fit(X, y).save(
+        Detector(n_landmarks=n, bandwidth=0.5, random_state=0, config=Config.fast()).fit(X, y).save(
             folder / f"{name}.eqsep"
         )
-    numbers = Detector(n_landmarks=20, bandwidth=0.5, random_state=0).fit(
+    numbers = Detector(n_landmarks=20, bandwidth=0.5, random_state=0, config=Config.fast()).fit(
         X, (y != "normal").astype(int)
     )
     numbers.save(folder / "numbers.eqsep")

@@ -1,8 +1,5 @@
 """Commands and promises: a rate with a confidence, a false-discovery rate, judged rows."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pyarrow.csv
 import pytest
@@ -11,7 +8,6 @@ from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.cli import app
-from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
 
 NORMAL = np.random.default_rng(0).normal(size=(1_200, 2))
@@ -136,24 +132,3 @@ def test_the_command_learns_and_forgets_seen_kinds_alone(fitted, tmp_path):
     told = run("learn", model, "--seen", "froud").stderr
     assert "is not a kind in column 'kind'" in told
     assert "Did you mean 'fraud'?" in told
-
-
-# ------------------------------------------------------------------- what scoring waits for
-
-
-def test_scoring_a_file_waits_for_no_library_that_learns(tmp_path):
-    model, rows = tmp_path / "m.eqsep", tmp_path / "rows.csv"
-    made = make_mixed_demo(n_samples=600, random_state=0, as_frame=True)
-    quick().fit(made.X, made.kind).save(model)
-    made.X.to_csv(rows, index=False)
-    code = (
-        "import sys; from contextlib import suppress\n"
-        "from eqsep.cli import app\n"
-        f"with suppress(SystemExit): app(['score', {str(model)!r}, {str(rows)!r}])\n"
-        "late = {'sklearn', 'pandas', 'scipy.stats', 'torch', 'matplotlib'}\n"
-        "print('imported:', *sorted(late & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    *scores, told = done.stdout.splitlines()
-    assert told == "imported:"
-    assert len(scores) == 1 + len(rows.read_text().splitlines()[1:])

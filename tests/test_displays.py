@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Config
 from eqsep.plots import (
     ANOMALY_COLOUR,
     NORMAL_COLOUR,
@@ -33,9 +34,9 @@ def payments():
 def detector():
     table = make_mixed_demo(n_samples=700, as_frame=True, random_state=0)
     known = np.isin(table.kind, ["normal", "takeover"])
-    return Detector(n_landmarks=80, false_alarm_rate=0.05, random_state=0).fit(
-        table.X[known], table.kind[known]
-    )
+    return Detector(
+        n_landmarks=80, false_alarm_rate=0.05, random_state=0, config=Config.fast()
+    ).fit(table.X[known], table.kind[known])
 
 
 @pytest.fixture

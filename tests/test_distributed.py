@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -40,8 +41,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-FAST = {"n_landmarks": 40, "bandwidth": 0.5, "random_state": 0}
-SMALL = FAST | {"config": Config(max_sample=500, max_sample_anomalies=100)}
+FAST = {"n_landmarks": 40, "bandwidth": 0.5, "random_state": 0, "config": Config.fast()}
+SMALL = FAST | {"config": replace(Config.fast(), max_sample=500, max_sample_anomalies=100)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -102,7 +103,9 @@ def assert_same(detector, other):
 
 def in_memory(table, like):
     """The fit of one process to all rows at once, under the same terms."""
-    return Detector(plan=like.plan_).fit(table.drop_columns(["kind"]), table.column("kind"))
+    return Detector(plan=like.plan_, config=Config.fast()).fit(
+        table.drop_columns(["kind"]), table.column("kind")
+    )
 
 
 def test_few_rows_give_what_they_give_in_memory(folder, table, X):
@@ -128,7 +131,7 @@ def test_whole_groups_calibrate_as_in_one_process(table, tmp_path):
     beside = {"groups": "terminal", "time": "hour"}
     detector = fit(tmp_path, "kind", **beside, false_alarm_rate=0.1, **SMALL)
     assert detector.plan_.holdout.grouping.columns == ("terminal", "hour")
-    like = Detector(plan=detector.plan_, false_alarm_rate=0.1)
+    like = Detector(plan=detector.plan_, false_alarm_rate=0.1, config=Config.fast())
     memory = like.fit(table.drop_columns(["kind"]), table.column("kind"), **beside)
     assert_same(detector, memory)
     assert_array_equal(detector.calibration_.groups, memory.calibration_.groups)
@@ -323,6 +326,7 @@ def test_the_command_fits_and_scores_on_a_cluster(eqsep, folder, table, tmp_path
         assert eqsep([*command, "--ray", "local"]).stdout == eqsep(command).stdout != ""
 
 
+@pytest.mark.extra
 def test_the_paper_is_reproduced_on_a_cluster_where_it_is_not_measured_yet(tmp_path):
     reproduce = partial(CliRunner().invoke, paper)
     command = ["bumps", "--quick", "--out", str(tmp_path)]
@@ -362,6 +366,7 @@ def test_where_no_cluster_is_it_is_said_at_once(monkeypatch):
         fit("rows.parquet", address="somewhere")
 
 
+@pytest.mark.extra
 def test_the_blocks_of_the_page_run(tmp_path, monkeypatch, home_of):
     monkeypatch.chdir(tmp_path)
     run_page(WITH_RAY, home_of)

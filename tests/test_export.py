@@ -12,14 +12,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector, __version__
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import CalibrationWarning
+from eqsep.detector import CalibrationWarning, Config
 from eqsep.detector.score import Terms
 from eqsep.export import to_onnx
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 
-QUICK = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0}
+QUICK = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0, "config": Config.fast()}
 
 
 class Exported:

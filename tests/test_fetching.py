@@ -234,7 +234,8 @@ def test_the_command_says_what_is_where(tmp_path, monkeypatch):
 
 
 def test_the_command_fetches_and_says_where_to(site, tmp_path, monkeypatch):
-    monkeypatch.setitem(fetch_data.__kwdefaults__, "files", (tides(f"{site}/tides.txt"),))
+    known = partial(fetch_data, files=(tides(f"{site}/tides.txt"),))
+    monkeypatch.setattr("eqsep.cli.data.fetch_data", known)
     result = run("fetch", "tides", "--data-home", tmp_path / "home")
     assert result.exit_code == 0, result.output
     assert result.stdout.strip() == str(tmp_path / "home" / "tides" / "tides.txt")
@@ -254,9 +255,8 @@ def test_the_command_tells_errors_and_leaves_with_two(tmp_path, monkeypatch, wor
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("EQSEP_DATA", raising=False)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setitem(
-        fetch_data.__kwdefaults__, "files", (tides("http://127.0.0.1:9/tides.txt"),)
-    )
+    known = partial(fetch_data, files=(tides("http://127.0.0.1:9/tides.txt"),))
+    monkeypatch.setattr("eqsep.cli.data.fetch_data", known)
     result = run(*words)
     assert result.exit_code == 2
     assert message in result.stderr

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL and fo
 FUZZER = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "fuzz_kills.py"))
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("by", ["SIGKILL", "SIGHUP"])
 def test_no_kill_leaves_half_a_file_or_a_rest_for_good(by, tmp_path):
     pytest.importorskip("onnx", reason="needs eqsep[onnx]")

@@ -74,6 +74,7 @@ def test_a_model_of_an_older_version_is_saved_as_a_present_one(version, name, tm
     assert repr(again) == repr(model)
 
 
+@pytest.mark.extra
 def test_a_new_process_gives_the_bits_of_what_is_saved_again(tmp_path):
     expected = []
     for i, (version, name) in enumerate(FILES):

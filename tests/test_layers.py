@@ -14,6 +14,7 @@ import eqsep
 import paper
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Config
 
 ROOT = Path(eqsep.__file__).parent
 PAPER = Path(paper.__file__).parent
@@ -92,31 +93,45 @@ def test_the_command_alone_speaks_of_its_options():
     assert {at for at in speaking if not at.startswith("cli/")} == set()
 
 
-def test_a_fit_and_a_score_run_through_few_files():
-    tool = ROOT.parent / "tools" / "executed_files.py"
-    done = subprocess.run([sys.executable, str(tool)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+def test_a_fit_and_a_score_run_through_few_files(capsys, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # which the tool sets, and is back after the test
+    tool = runpy.run_path(str(ROOT.parent / "tools" / "executed_files.py"))
+    assert tool["main"]() == 0, capsys.readouterr().out
 
 
-def test_importing_eqsep_is_light():
-    heavy = {"torch", "matplotlib", "numba", "sklearn"}
-    code = f"import sys, eqsep; print(sorted({heavy} & set(sys.modules)))"
+STAGES = """
+import sys
+
+def loaded(*names):
+    print(sorted(set(names) & {name.partition('.')[0] for name in sys.modules}))
+
+import eqsep
+loaded('torch', 'matplotlib', 'numba', 'sklearn')
+print([name for name in sys.modules if name.startswith('eqsep.')])
+eqsep.KernelEqualitySeparator, eqsep.EqualitySeparator, eqsep.NegativeSampling
+import eqsep.theory, eqsep.datasets, eqsep.evaluation, eqsep.export
+import eqsep.cli.fit, eqsep.cli.evaluate, eqsep.cli.score
+loaded('torch', 'matplotlib', 'PIL', 'onnx', 'onnxruntime')
+print([getattr(eqsep, name).__name__ for name in SUBMODULES])
+"""
+
+
+@pytest.fixture(scope="module")
+def stages():
+    """What a process has imported after `import eqsep`, after the estimators that need no network
+    and the commands that write no report, and which submodules there are in the end."""
+    code = f"SUBMODULES = {SUBMODULES}\n{STAGES}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return done.stdout.splitlines()
 
 
-def test_libraries_of_networks_pictures_and_images_wait_until_they_are_asked_for():
+def test_importing_eqsep_is_light(stages):
+    assert stages[0] == "[]"
+
+
+def test_libraries_of_networks_pictures_and_images_wait_until_they_are_asked_for(stages):
     """Separators, data sets, measures, export and the commands that write no report go without."""
-    code = (
-        "import sys, eqsep; eqsep.KernelEqualitySeparator; eqsep.EqualitySeparator; "
-        "eqsep.NegativeSampling; "
-        "import eqsep.theory, eqsep.datasets, eqsep.evaluation, eqsep.export; "
-        "import eqsep.cli.fit, eqsep.cli.evaluate, eqsep.cli.score; "
-        "heavy = {'torch', 'matplotlib', 'PIL', 'onnx', 'onnxruntime'}; "
-        "print(sorted({name.partition('.')[0] for name in sys.modules} & heavy))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert stages[2] == "[]"
 
 
 LOADED = """
@@ -148,13 +163,15 @@ def test_help_imports_no_library_of_numbers(tmp_path):
 
 
 def test_scoring_imports_nothing_that_only_a_fit_needs(tmp_path):
-    payments = make_mixed_demo(random_state=0)
-    detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0)
+    payments = make_mixed_demo(n_samples=400, random_state=0)
+    detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0, config=Config.fast())
     detector.fit(payments.X, payments.kind).save(tmp_path / "m.eqsep")
-    with (tmp_path / "one.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([payments.X[0].keys(), payments.X[0].values()])
-    words = ["score", "m.eqsep", "one.csv"]
-    assert loaded_by(words, {"sklearn", "pandas", "scipy.stats", "torch"}, tmp_path) == []
+    with (tmp_path / "rows.csv").open("w", newline="") as file:  # some of them alarms, with names
+        csv.writer(file).writerows([payments.X[0].keys(), *(row.values() for row in payments.X)])
+    slow = {"sklearn", "pandas", "scipy.stats", "torch", "matplotlib"}
+    words = ["score", "m.eqsep", "rows.csv", "--out", "scores.csv"]
+    assert loaded_by(words, slow, tmp_path) == []
+    assert len((tmp_path / "scores.csv").read_text().splitlines()) == 1 + 400
 
 
 SUBMODULES = [
@@ -181,13 +198,9 @@ SUBMODULES = [
 ]
 
 
-def test_submodules_come_when_they_are_asked_for():
-    code = (
-        f"import sys, eqsep; assert not [m for m in sys.modules if m.startswith('eqsep.')]; "
-        f"print([getattr(eqsep, name).__name__ for name in {SUBMODULES}])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str([f"eqsep.{name}" for name in SUBMODULES])
+def test_submodules_come_when_they_are_asked_for(stages):
+    assert stages[1] == "[]"
+    assert stages[3] == str([f"eqsep.{name}" for name in SUBMODULES])
     assert set(SUBMODULES) <= set(dir(eqsep))
 
 

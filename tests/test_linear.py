@@ -18,9 +18,12 @@ XOR = make_logic("xor")
 
 
 @pytest.mark.parametrize("number", range(1, 15))
-def test_one_neuron_fits_every_boolean_function_of_two_inputs(number):
+@pytest.mark.parametrize(
+    "seeds", [range(5), pytest.param(range(5, 20), marks=pytest.mark.extra)], ids=str
+)
+def test_one_neuron_fits_every_boolean_function_of_two_inputs(number, seeds):
     X, y = make_logic(number)
-    for seed in range(20):
+    for seed in seeds:
         assert EqualitySeparator(random_state=seed).fit(X, y).predict(X).tolist() == y.tolist()
 
 

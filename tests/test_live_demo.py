@@ -21,13 +21,12 @@ def small(monkeypatch):
     monkeypatch.setattr(
         live_demo, "fitted_detector", lambda: fitted_detector(n_rows=600, n_landmarks=60)
     )
-    monkeypatch.setattr(live_demo, "_BEFORE", 200)
 
 
 def until_payments_arrive(asked, listener):
     """In place of the server: it ends once payments have arrived."""
     ws = asked.workspace()
-    while ws.watching.status("payments").rows <= 200:
+    while ws.watching.status("payments").rows <= 900:
         time.sleep(0.02)
     assert listener.getsockname()[0] == "127.0.0.1"
     ws.close()

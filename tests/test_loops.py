@@ -20,7 +20,7 @@ from eqsep.engine.nystroem import KernelMap
 PACKAGE = Path(eqsep.__file__).parent
 COMPILERS = {"compiled", "inlined", "shared"}
 FREE = {"np", "math", *vars(builtins)}
-N_PROCESSES = 8
+N_PROCESSES = 3
 
 WORKLOAD = """
 import sys, warnings
@@ -28,15 +28,16 @@ import numpy as np, pandas as pd
 from eqsep import DeepSAD, Detector, KernelEqualitySeparator, NetworkSeparator, load_model
 from eqsep.cli.score import Repeats
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Config
 from eqsep.networks import Training
 from eqsep.tables import TableEncoder
 import pyarrow as pa
 
 warnings.simplefilter("ignore")
-demo = make_mixed_demo(random_state=0)
+demo = make_mixed_demo(n_samples=600, random_state=0)
 mixed, plain = pd.DataFrame(demo.X), np.random.default_rng(0).normal(size=(400, 3))
 mixed.iloc[::7, 0] = None
-few = Detector(n_landmarks=30, random_state=0)
+few = Detector(n_landmarks=30, random_state=0, config=Config.fast())
 for X, y in (mixed, demo.kind), (mixed, None), (plain, None), (plain.astype(np.float32), None):
     few.fit(X, y).save("m.eqsep")
     if y is not None:

@@ -10,7 +10,7 @@ from scipy.stats import betabinom
 from eqsep.cli import app
 from eqsep.cli.console import Screen
 from eqsep.cli.test import name_lines, print_assessment
-from eqsep.detector import Detector
+from eqsep.detector import Config, Detector
 from eqsep.evaluation import NamedKind
 from eqsep.evaluation.names import names_given
 from eqsep.report.assessments import assessment_report
@@ -28,7 +28,9 @@ def rows_of(seed, counts):
 
 @pytest.fixture(scope="module")
 def report():
-    detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
+    detector = Detector(
+        n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.05, random_state=0, config=Config.fast()
+    )
     counts = {"normal": 400, "belt slip": 60, "pump wear": 60, "clogged": 60, "rare": 5}
     detector.fit(*rows_of(0, counts))
     return assessment_report(detector, *rows_of(1, dict.fromkeys(counts, 40) | {"ghost": 30}))

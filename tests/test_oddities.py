@@ -68,13 +68,11 @@ def scores(tmp_path_factory):
 
 
 def scored(data, folder):
-    """The scores of the rows by a model of them, after all other commands have read them."""
+    """The scores of the rows by a model of them."""
     rows, model, out = folder / "t.csv", folder / "m.eqsep", folder / "s.parquet"
     rows.write_bytes(data)
     run("fit", rows, *FIT, "--out", model)
     run("score", model, rows, "--out", out)
-    run("explain", model, rows, "--most", 1)
-    run("learn", model, rows, "--label", "kind", "--again", "--out", folder / "n.eqsep")
     return parquet.read_table(out).select(["score", "alarm", "kind"])
 
 
@@ -84,6 +82,21 @@ def test_an_oddity_is_read_as_the_plain_file(name, scores, tmp_path):
     assert found.num_rows == N
     if name not in ("units below the names", "missing values", "an empty and a constant column"):
         assert found.equals(scores)  # these have more columns
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name == "a German export" else pytest.param(name, marks=pytest.mark.extra)
+        for name in ODDITIES
+    ],
+)
+def test_an_oddity_is_explained_and_learnt(name, tmp_path):
+    rows, model = tmp_path / "t.csv", tmp_path / "m.eqsep"
+    rows.write_bytes(ODDITIES[name])
+    run("fit", rows, *FIT, "--out", model)
+    run("explain", model, rows, "--most", 1)
+    run("learn", model, rows, "--label", "kind", "--again", "--out", tmp_path / "n.eqsep")
 
 
 @pytest.mark.parametrize("name", ["a German export", "labels in three spellings"])

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,12 +135,19 @@ def test_an_error_in_one_cell_does_not_end_the_run(tmp_path, monkeypatch):
     assert read_result(bad, tmp_path) is None
 
 
+class Bare(ProcessPoolExecutor):
+    """Processes that begin with nothing: what they would begin with imports the runner."""
+
+    def __init__(self, n_workers, *, mp_context, initializer):  # noqa: ARG002
+        super().__init__(n_workers, mp_context=mp_context)
+
+
 def test_a_process_that_ends_is_told_and_what_is_measured_is_kept(tmp_path, monkeypatch):
     run(CHEAP[:1], tmp_path, workers=1)
     others = [Cell("formulas", "output", "Gaussian"), CHEAP[1]]
     with monkeypatch.context() as patch:
         patch.setattr(runner, "measure_cell", end_at_once)
-        patch.setattr(runner, "_end_with_parent", os.getpid)  # it would import the runner
+        patch.setattr(runner, "ProcessPoolExecutor", Bare)
         outcome = run([*CHEAP[:1], *others], tmp_path, workers=2)
     assert {cell for cell, _ in outcome.failed} == set(others)
     assert all("probably for want of memory" in message for _, message in outcome.failed)

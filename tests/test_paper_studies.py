@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pytest
@@ -319,7 +320,7 @@ def test_separation_is_that_of_outputs_and_distances():
 
 @pytest.mark.usefixtures("short_training", "unrecorded")
 def test_every_figure_is_drawn_from_results_alone(tmp_path, monkeypatch):
-    monkeypatch.setitem(drawing.png.__kwdefaults__, "dpi", 50)
+    monkeypatch.setattr(drawing, "png", partial(drawing.png, dpi=50))
     quick = gaussians.linear_svm  # of 300 cells: test_paper_runner.py has equality separators
     monkeypatch.setattr(gaussians, "equality", lambda *_, **__: quick)
     plan = Plan(protocols=("paper",), seeds=1, quick=True)

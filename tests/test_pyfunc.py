@@ -2,11 +2,13 @@
 
 import sys
 import warnings
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from eqsep import Detector
+from eqsep.detector import Config
 from eqsep.detector.model import Verdicts
 from eqsep.errors import MissingExtraError
 from eqsep.export.pyfunc import log_pyfunc, save_pyfunc
@@ -24,7 +26,7 @@ def rows():
 @pytest.fixture(scope="module")
 def detector(rows):
     leaks = [{"speed": 9.0 + i / 50, "shape": "fan"} for i in range(40)]
-    fitted = Detector(bandwidth=1.0, n_landmarks=60, random_state=0)
+    fitted = Detector(bandwidth=1.0, n_landmarks=60, random_state=0, config=Config.fast())
     return fitted.fit([*rows, *leaks], ["normal"] * len(rows) + ["leak"] * len(leaks))
 
 
@@ -79,6 +81,7 @@ def test_without_mlflow_it_says_what_to_install(monkeypatch, detector, hand_on, 
 
 
 def test_an_unfitted_detector_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setattr("eqsep.export.pyfunc._pyfunc", lambda: None)
+    for name in ("mlflow", "mlflow.pyfunc"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
     with pytest.raises(ValueError, match="not fitted"):
         save_pyfunc(Detector(), tmp_path / "saved")

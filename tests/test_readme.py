@@ -279,6 +279,7 @@ def test_every_page_is_in_one_table_of_contents():
 LOCKED = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(
     any(version(name) != LOCKED[name] for name in ("matplotlib", "scikit-learn")),
     reason="pictures, in which peers are seen too, are drawn by the versions of constraints.txt",

@@ -10,7 +10,7 @@ from report_page import Page, payments
 from sklearn.ensemble import IsolationForest
 
 from eqsep import Detector
-from eqsep.detector import ColumnClosedness, End
+from eqsep.detector import ColumnClosedness, Config, End
 from eqsep.detector.explainer import Reason
 from eqsep.evaluation import average_precision_by_kind, leave_one_kind_out
 from eqsep.plots.figures import VARIABLES
@@ -37,7 +37,7 @@ def new():
 def detector():
     old = payments(0)
     known = np.isin(old.kind, ["normal", "takeover", "skimming"])
-    model = Detector(n_landmarks=80, false_alarm_rate=0.05, random_state=0)
+    model = Detector(n_landmarks=80, false_alarm_rate=0.05, random_state=0, config=Config.fast())
     return model.fit(old.X[known], old.kind[known])
 
 
@@ -65,7 +65,9 @@ def evaluation():
     rows = np.isin(table.kind, ["normal", "takeover", "sleeper"])
     X = table.X[rows][["amount", "minutes_since_last", "account_age_days"]]
     models = {
-        "ours": Detector(n_landmarks=60, false_alarm_rate=0.1, random_state=0),
+        "ours": Detector(
+            n_landmarks=60, false_alarm_rate=0.1, random_state=0, config=Config.fast()
+        ),
         "forest": IsolationForest(n_estimators=20, random_state=0),
     }
     results = {
@@ -320,7 +322,7 @@ def test_what_users_wrote_is_escaped_and_shell_words_are_quoted(text):
 
 def test_a_detector_without_any_kind_has_a_page_too():
     X = np.random.default_rng(0).normal(size=(900, 2))
-    detector = Detector(false_alarm_rate=0.05, random_state=0).fit(X[:600])
+    detector = Detector(false_alarm_rate=0.05, random_state=0, config=Config.fast()).fit(X[:600])
     report = detector_report(detector, HeldOut(X[600:], ["normal"] * 300))
     assert report.measured.seen == report.measured.unseen == ()
     read = Page(html(report))
@@ -335,7 +337,9 @@ def test_the_page_says_what_normal_rows_were_taken_for(text, detector, new):
     old = payments(0, n=2_000)
     unnoticed = (old.kind == "normal") | (np.arange(2_000) % 2 == 0)
     y = np.where(unnoticed, None, old.kind)
-    doubting = Detector(n_landmarks=80, bandwidth=0.5, false_alarm_rate=0.05, random_state=0)
+    doubting = Detector(
+        n_landmarks=80, bandwidth=0.5, false_alarm_rate=0.05, random_state=0, config=Config.fast()
+    )
     doubting.fit(old.X, y)
     counts = {"takeover": int((y == "takeover").sum()), "without a label": int(unnoticed.sum())}
     report = detector_report(doubting, HeldOut(new.X, new.kind), counts=counts)

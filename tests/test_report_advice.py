@@ -11,7 +11,7 @@ from report_page import Page
 from eqsep import Detector
 from eqsep.checks import Finding, LeakingColumnWarning
 from eqsep.cli import app
-from eqsep.detector import ColumnClosedness, End
+from eqsep.detector import ColumnClosedness, Config, End
 from eqsep.report import HeldOut, detector_report, html
 from eqsep.report.advice import answer
 from eqsep.report.reasons import ColumnVerdict, column_verdicts, that_matter
@@ -63,7 +63,9 @@ def wide():
     X[60:70, 5] += 1
     y = np.array(["leak"] * 60 + ["rare"] * 10 + ["normal"] * 830)
     train = np.arange(900) % 2 == 0
-    detector = Detector(n_landmarks=60, bandwidth=0.5, false_alarm_rate=0.05, random_state=0)
+    detector = Detector(
+        n_landmarks=60, bandwidth=0.5, false_alarm_rate=0.05, random_state=0, config=Config.fast()
+    )
     detector.fit(X[train], y[train])
     counts = {"normal": 415, "leak": 30, "rare": 5}
     return detector, detector_report(detector, HeldOut(X[~train], y[~train]), counts=counts)

@@ -7,7 +7,7 @@ import pytest
 from invoking import CliRunner
 
 from eqsep.cli import app
-from eqsep.detector import Detector
+from eqsep.detector import Config, Detector
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,9 @@ def folder(tmp_path_factory):
     with (folder / "rows.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("x", "y", "hue", "kind"), *rows])
     X = [dict(zip(("x", "y", "hue"), row[:3], strict=True)) for row in rows]
-    model = Detector(n_landmarks=60, random_state=0).fit(X, [row[3] for row in rows])
+    model = Detector(n_landmarks=60, random_state=0, config=Config.fast()).fit(
+        X, [row[3] for row in rows]
+    )
     model.save(folder / "m.eqsep")
     return folder
 

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from eqsep import Detector, KernelEqualitySeparator
+from eqsep.detector import Config
 from eqsep.evaluation import anomaly_average_precision, anomaly_score
 
 
@@ -52,7 +53,7 @@ def valves():
     return np.vstack(parts), np.repeat(["fine", "blocked", "leaking"], [300, 30, 30])
 
 
-QUICK = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0}
+QUICK = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0, "config": Config.fast()}
 
 
 @pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning")

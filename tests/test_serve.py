@@ -12,6 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import select
 
 from eqsep import Detector
+from eqsep.detector import Config
 from eqsep.errors import UserError
 from eqsep.serve import intake as intakes
 from eqsep.serve import ledger as ledgers
@@ -47,7 +48,7 @@ def detector():
     X = [{"x": x, "y": y} for x, y in np.random.default_rng(1).normal(size=(900, 2)).tolist()]
     X += without_card(rows_at((6, 0), 40, rng=np.random.default_rng(2)))
     y = ["normal"] * 900 + ["leak"] * 40
-    return Detector(bandwidth=1.0, n_landmarks=60, random_state=0).fit(X, y)
+    return Detector(bandwidth=1.0, n_landmarks=60, random_state=0, config=Config.fast()).fit(X, y)
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_replay_of_random_lessons_gives_the_live_model(work, detector):
             lesson = learnt.pop(rng.integers(len(learnt)))
             work.ledger.forget("pump", lesson, by="bob")
         elif step == 20:
-            other = Detector(plan=detector.plan_, false_alarm_rate=0.2)
+            other = Detector(plan=detector.plan_, false_alarm_rate=0.2, config=Config.fast())
             other.fit(without_card(rows_at((0, 0), 90, rng=rng)), ["normal"] * 90)
             work.ledger.merge("pump", other, by="bob")
         else:
@@ -363,8 +364,7 @@ def test_a_bad_row_has_an_error_of_its_own(work):
 
 def test_quiet_rows_are_kept_up_to_a_number(work, monkeypatch):
     monkeypatch.setattr(intakes, "MOST_QUIET", 30)
-    monkeypatch.setattr(intakes, "_CLEARED_EVERY", 10)
-    taken(work, rows_at((0, 0), 60))
+    taken(work, rows_at((0, 0), 1_100))  # after each 1,000 some go
     assert work.alarms.inbox("pump", Filter(state="quiet")).total == 30
 
 

@@ -50,8 +50,9 @@ def started(*words):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
-def test_a_service_of_two_processes_is_started_used_and_ended_in_order(model, tmp_path):
-    words = (model, "--data", tmp_path / "kept", "--entity", "machine", "--workers", 2)
+@pytest.mark.parametrize("n_processes", [1, pytest.param(2, marks=pytest.mark.extra)])
+def test_a_service_is_started_used_and_ended_in_order(model, tmp_path, n_processes):
+    words = (model, "--data", tmp_path / "kept", "--entity", "machine", "--workers", n_processes)
     process, url, token = started(*words)
     try:
         (answer,) = ask(f"{url}/api/v1/models/machines/score", token, HOT)["answers"]

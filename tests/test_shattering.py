@@ -128,7 +128,7 @@ def test_bad_points_and_families_are_refused():
         ("hyper-ridge", 2, 5),
         ("hyper-ridge", 3, 8),
         ("epsilon-equality", 2, 6),
-        ("epsilon-equality", 3, 10),
+        pytest.param("epsilon-equality", 3, 10, marks=pytest.mark.extra),
     ],
 )
 def test_it_finds_as_many_points_as_are_known(family, n, size):

@@ -12,7 +12,7 @@ from eqsep.theory.families import FAMILIES
 from eqsep.theory.slabs import SlabTable
 
 
-@pytest.mark.parametrize(("m", "n"), [(5, 1), (7, 2), (8, 3)])
+@pytest.mark.parametrize(("m", "n"), [(5, 1), (7, 2), pytest.param(8, 3, marks=pytest.mark.extra)])
 def test_the_table_is_complete_in_general_position(m, n):
     X = np.random.default_rng(0).standard_normal((m, n))
     room, rows = SlabTable(X).room, homogeneous(as_rationals(X))

@@ -7,10 +7,11 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from eqsep import Detector
+from eqsep.detector import Config
 from eqsep.errors import UserError
 from eqsep.tables import TableEncoder, reading
 
-QUICK = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0}
+QUICK = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0, "config": Config.fast()}
 RNG = np.random.default_rng(0)
 X = RNG.poisson(0.6, size=(600, 5)) * RNG.normal(3, 1, size=(600, 5)).round(2) + 0.0  # no -0.0
 X[-20:, 0] = 30.0

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score
+from sklearn.tree import DecisionTreeClassifier
 
 from eqsep import Detector, load_model
 from eqsep.arrays import same_parts
@@ -111,9 +112,14 @@ def test_means_are_numpys_of_what_leaves_hold_alone_and_in_a_batch(n):
 
 def test_leaves_are_those_of_scikit_learn(monkeypatch):
     """A value at a limit too: limits are rounded so that no value of the rows changes sides."""
-    kept = []
-    joined = Trees._joined.__func__
-    monkeypatch.setattr(Trees, "_joined", classmethod(lambda c, t: kept.extend(t) or joined(c, t)))
+    kept, fit = [], DecisionTreeClassifier.fit
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # they are grown in their order
+
+    def keep(tree, *data, **options):
+        kept.append(tree)
+        return fit(tree, *data, **options)
+
+    monkeypatch.setattr(DecisionTreeClassifier, "fit", keep)
     rows, y = striped(400)
     rows = rows.round(1)
     trees = grown(rows, y, n=3)

@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hostile_places import denied
+from hostile_places import denied, soon
 from hostile_tables import FILLINGS, gzip_bomb, parquet_bomb
 from invoking import CliRunner
 from workbooks import packed, sheet, workbook
@@ -20,10 +20,11 @@ from eqsep.cli import app
 from eqsep.cli import fit as training_data
 from eqsep.cli.console import sentence
 from eqsep.cli.labelled import InputSpec
+from eqsep.detector import Model
 from eqsep.errors import EqsepWarning, Note, UserError
 from eqsep.io.dialect import Layout
 from eqsep.io.files import open_file
-from eqsep.io.text import BadRows, CsvFile
+from eqsep.io.text import BadRows
 from eqsep.persistence import ModelFileError
 
 ROWS = "size,shape\n" + "1.5,round\n2.5,flat\n" * 200
@@ -67,12 +68,11 @@ def test_a_closed_standard_input_is_said(folder):
 
 
 @POSIX
-def test_a_pipe_is_read_when_somebody_writes_and_else_refused(folder, tmp_path, monkeypatch):
+def test_a_pipe_is_read_when_somebody_writes_and_else_refused(folder, tmp_path):
     path = tmp_path / "pipe.csv"
     os.mkfifo(path)
-    monkeypatch.setattr("eqsep.io.streams._WAIT_FOR_WRITER", 0.2)
-    assert "to which nobody writes" in refused("score", folder / "m.eqsep", path)
-    monkeypatch.setattr("eqsep.io.streams._WAIT_FOR_WRITER", 60)
+    with soon():
+        assert "to which nobody writes" in refused("score", folder / "m.eqsep", path)
     writer = threading.Thread(target=path.write_text, args=(ROWS,))
     writer.start()
     assert sum(read(path)) == 400
@@ -132,13 +132,13 @@ def test_a_log_may_grow_as_it_is_read(tmp_path):
 def test_a_scoring_that_is_refused_at_the_end_leaves_no_output(folder, tmp_path, monkeypatch):
     path, out = tmp_path / "t.csv", tmp_path / "out.csv"
     path.write_text(ROWS)
-    usual = CsvFile._block
+    usual = Model.verdicts
 
-    def changing(*words):
+    def changing(*words, **options):
         change(path, ROWS[:-10].encode())
-        return usual(*words)
+        return usual(*words, **options)
 
-    monkeypatch.setattr(CsvFile, "_block", changing)
+    monkeypatch.setattr(Model, "verdicts", changing)
     assert "was changed" in refused("score", folder / "m.eqsep", path, "--out", out)
     assert not out.exists()
 
@@ -165,10 +165,9 @@ def test_lines_without_end_are_not_held(tmp_path, filling):
         read(path)
 
 
-def test_rows_of_json_come_in_pieces_of_bounded_size(tmp_path, monkeypatch):
-    monkeypatch.setattr("eqsep.io.text._MOST_JSON", 1000)
-    (tmp_path / "t.jsonl").write_text('{"a": "%s"}\n' % ("x" * 400) * 10)
-    assert read(tmp_path / "t.jsonl") == [3, 3, 3, 1]
+def test_rows_of_json_come_in_pieces_of_bounded_size(tmp_path):
+    (tmp_path / "t.jsonl").write_text('{"a": "%s"}\n' % ("x" * 2**21) * 33)
+    assert read(tmp_path / "t.jsonl") == [16, 16, 1]  # of 32 MB
 
 
 def test_packed_files_are_large_by_what_they_hold(tmp_path, monkeypatch):

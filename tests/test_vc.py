@@ -14,7 +14,13 @@ from eqsep.theory.exact import as_rationals
 from eqsep.theory.families import FAMILIES
 
 
-@pytest.mark.parametrize(("family", "n"), sorted(WITNESSES))
+@pytest.mark.parametrize(
+    ("family", "n"),
+    [
+        pytest.param(family, n, marks=[pytest.mark.extra] if n > 4 else [])
+        for family, n in sorted(WITNESSES)
+    ],
+)
 def test_every_lower_bound_by_points_is_certified(family, n):
     """Of more than 13 points for labellings that are drawn: `eqsep theory certificate` has all."""
     points = WITNESSES[family, n]

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from functools import partial
 from html.parser import HTMLParser
 from urllib.parse import parse_qs, quote, urlsplit
 
@@ -118,8 +119,8 @@ def test_a_wrong_token_is_none(service):
 
 
 def test_too_many_requests_of_one_caller_are_refused(monkeypatch):
-    clock = {"clock": lambda: 0.0}  # none comes late enough to be let in again
-    monkeypatch.setattr(TokenBuckets.__init__, "__kwdefaults__", clock)
+    stopped = partial(TokenBuckets, clock=lambda: 0.0)  # none comes late enough to be let in again
+    monkeypatch.setattr("eqsep.serve.web.guards.TokenBuckets", stopped)
     client = served(limits=Limits(requests=2, strangers=2)).client("view")
     codes = [client.get(f"{API}/me").status_code for _ in range(6)]
     assert codes == [200] * 4 + [429] * 2
