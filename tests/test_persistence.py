@@ -34,9 +34,8 @@ from eqsep.kernels import FunctionKernel
 from eqsep.persistence import ModelFileError, save_model
 from eqsep.persistence.container import OLDEST, VERSION, pack, unpack
 from eqsep.persistence.files import Reader, Writer
-from eqsep.persistence.foreign import PRIVATE
 from eqsep.persistence.migrations import CHANGES, GONE, RENAMED, Change
-from eqsep.persistence.registry import CODECS
+from eqsep.persistence.registry import CODECS, PRIVATE
 from eqsep.solvers import BFGS
 
 every = pytest.mark.parametrize("fitted", ESTIMATORS, indirect=True)

@@ -39,14 +39,7 @@ Tree: TypeAlias = "bool | int | float | str | list[Tree] | dict[str, Tree] | Non
 
 
 def pack(model: Tree, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
-    """The bytes of a file that holds the tree `model` and the arrays it refers to.
-
-    Examples
-    --------
-    >>> model, arrays = unpack(pack({"array": 0}, [np.arange(3.0)], made_by="0.1.0"))
-    >>> model, arrays
-    ({'array': 0}, [array([0., 1., 2.])])
-    """
+    """The bytes of a file that holds the tree `model` and the arrays it refers to."""
     entries, pieces = [], []
     for array in arrays:
         little = np.array(array, dtype=_little(array.dtype), order="K", subok=False)
@@ -80,7 +73,7 @@ def check_prefix(prefix: bytes) -> int:
     """The length of the header; refuses other files and newer formats."""
     if len(prefix) < PREFIX.size or not prefix.startswith(MAGIC):
         raise ModelFileError("This is not an eqsep model file: its first bytes are others.")
-    version, length = _version_and_length(prefix)
+    _, version, length = PREFIX.unpack_from(prefix)
     if version > VERSION:
         raise ModelFileError(
             f"This model file has format version {version}, newer than version {VERSION}, the "
@@ -93,12 +86,8 @@ def check_prefix(prefix: bytes) -> int:
 
 def version_of(data: bytes) -> int:
     """The version of the format, of bytes that `unpack` has read."""
-    return _version_and_length(data)[0]
-
-
-def _version_and_length(data: bytes) -> tuple[int, int]:
-    _, version, length = PREFIX.unpack_from(data)
-    return version, length
+    version: int = PREFIX.unpack_from(data)[1]
+    return version
 
 
 def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:
@@ -118,7 +107,7 @@ def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:
 
 
 def check_length(head: bytes, size: int) -> None:
-    """Refuse a file of which the header does not say that it is so long, before it is read."""
+    """Refuse a file of another size than its header gives, before it is read."""
     _plan(head[PREFIX.size :], room=size - len(head) - _DIGEST)
 
 
@@ -136,10 +125,7 @@ def _plan(header: bytes, *, room: int) -> tuple[Any, list[tuple[np.dtype, tuple[
 
 
 def origin(data: bytes) -> tuple[str, int, str]:
-    """The eqsep that wrote a file, the version of its format, and a hash of what is in it.
-
-    The hash is that of the model alone: who wrote it, and when, is no part of it.
-    """
+    """The eqsep that wrote a file, the version of its format, and a hash of the model alone."""
     start = PREFIX.size + check_prefix(data[: PREFIX.size])
     document = _header(data[PREFIX.size : start])
     made_by = document.pop("eqsep")
@@ -184,7 +170,7 @@ def _small(digits: str) -> int:
 
 
 def _entry(entry: Any, *, room: int) -> tuple[np.dtype, tuple[int, ...], Order]:
-    """What the header says of an array, once it is known to fit into `room` bytes."""
+    """The dtype, shape and order of an array that fits into `room` bytes."""
     if type(entry) is not dict or set(entry) != {"dtype", "shape", "order"}:
         damaged("an array is not described by dtype, shape and order")
     name, shape = entry["dtype"], entry["shape"]
@@ -193,9 +179,8 @@ def _entry(entry: Any, *, room: int) -> tuple[np.dtype, tuple[int, ...], Order]:
     order: Order = "F" if entry["order"] == "F" else "C"
     if order != entry["order"]:
         damaged("an array has an unknown order")
-    if type(shape) is not list or len(shape) > MOST_AXES:
-        damaged("an array has no proper shape")
-    if any(type(size) is not int or size < 0 for size in shape):
+    is_shape = type(shape) is list and len(shape) <= MOST_AXES
+    if not is_shape or any(type(size) is not int or size < 0 for size in shape):
         damaged("an array has no proper shape")
     dtype = np.dtype(name)
     if _size(dtype, shape) > room or math.prod(max(size, 1) for size in shape) > room:
