@@ -19,7 +19,7 @@ from eqsep.arrays import is_foreign, namespace
 from eqsep.engine import gpu
 from eqsep.engine.loops import compiled, exponentials, inlined, mean_of_powers
 from eqsep.errors import UserError, UserTypeError
-from eqsep.schemas import NUMBER, Schema, check_parts, either, word
+from eqsep.schemas import NUMBER, check_parts, either, plain, word
 
 ENOUGH = 500  # landmarks
 ROWS, COLUMNS = 16, 4  # that are summed in one go
@@ -339,9 +339,9 @@ class Laplacian(LocalKernel):
 
 _LAPLACIAN = {
     "gamma": either(word("median"), NUMBER),
-    "powers": Schema(
+    "powers": plain(
         "a list of powers of two in rising order",
-        lambda value, sizes: type(value) is list and are_powers(value),  # noqa: ARG005
+        lambda value: type(value) is list and are_powers(value),
     ),
 }
 

@@ -46,6 +46,7 @@ from eqsep.schemas import (
     instance,
     items,
     kept,
+    plain,
     word,
 )
 
@@ -339,9 +340,8 @@ class ModelCodec(DetectorCodec):
 PRIVATE = ("_dual_coef_", "_gamma", "_intercept_", "_n_support")  # of scikit-learn's SVC
 _SVC_PARAMETERS = {
     "kernel": word("linear", "rbf", "poly", "sigmoid"),
-    "degree": Schema(
-        "a whole number from 0 to 1000",
-        lambda value, sizes: type(value) is int and 0 <= value <= 1000,  # noqa: ARG005
+    "degree": plain(
+        "a whole number from 0 to 1000", lambda value: type(value) is int and 0 <= value <= 1000
     ),
     "coef0": NUMBER,
     "gamma": either(word("scale", "auto"), NUMBER),
@@ -383,10 +383,7 @@ _AXES: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("Distance", "centre"): ("k", "d"),
 }
 _MAPS, _ROWS = array_of(None, None, None), array_of(None, None)
-_SHARE = Schema(
-    "a number from 0 to 1",
-    lambda value, sizes: type(value) is float and 0 <= value <= 1,  # noqa: ARG005
-)
+_SHARE = plain("a number from 0 to 1", lambda value: type(value) is float and 0 <= value <= 1)
 _BUMPS = ("activations.GaussianBump", "activations.TanhBump")
 _HEADS = (*_BUMPS, "activations.Ridge", "activations.Sigmoid", "activations.RadialBasis")
 _HEAD = instance(*_HEADS)
