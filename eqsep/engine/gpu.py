@@ -64,7 +64,7 @@ class Form(NamedTuple):
 
 
 def values(X: Any, C: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
-    """The kernel of the form.  (n, d), (m, d) -> (n, m)"""
+    """The kernel of the form, by Triton where it is installed.  (n, d), (m, d) -> (n, m)"""
     import torch
 
     if not is_tiled(X):
@@ -77,12 +77,10 @@ def values(X: Any, C: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
 
 
 def sums(X: Any, C: Any, coef: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
-    """Σ_j a_j k(x, c_j) of each row, with k of the form.  (n, d), (m, d), (m,) -> (n,)"""
+    """Σ_j a_j k(x, c_j) of each row, k of the form, by Triton.  (n, d), (m, d), (m,) -> (n,)"""
     import torch
 
     coef = coef.to(X.dtype)
-    if not is_tiled(X):
-        return values(X, C, form) @ coef
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     out = torch.empty(xt.shape[1], device=X.device)
     coef = torch.nn.functional.pad(coef, (0, ct.shape[1] - C.shape[0]))
@@ -91,11 +89,9 @@ def sums(X: Any, C: Any, coef: Any, form: Form) -> Any:  # pragma: no cover  nee
 
 
 def digits(X: Any, C: Any, scale: Any, form: Form) -> Digits:  # pragma: no cover  needs a GPU
-    """k(x, c) of the form, times each row's scale, as digits; those beyond n and m are 0."""
+    """k(x, c) of the form, times each row's scale, as digits, by Triton; 0 beyond n and m."""
     import torch
 
-    if not is_tiled(X):
-        return digits_of(values(X, C, form), scale)
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     scale = torch.nn.functional.pad(scale.float(), (0, xt.shape[1] - X.shape[0]))
     both = torch.empty((2, ct.shape[1], xt.shape[1]), dtype=torch.int8, device=X.device)

@@ -71,7 +71,7 @@ class Kernel(Parametrised, ABC):
         return self.at(C)(X)
 
     def resolved(self, C: Any) -> Self:  # noqa: ARG002  only some kernels look at the landmarks
-        """The same kernel with whatever is to be read off the landmarks `C` filled in."""
+        """The same kernel with whatever depends on the landmarks `C` filled in."""
         return self
 
 
@@ -95,10 +95,6 @@ class LocalKernel(Kernel):
     @abstractmethod
     def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
         """The function X -> s(X / unit, C / unit), unit a power of two: each call a new (n, m)."""
-
-    def dissimilarity(self, X: Any, C: Any) -> Any:
-        """s(x, c) for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
-        return self.dissimilarity_to(C)(X)
 
     def at(self, C: Any) -> Callable[[Any], Any]:
         form, unit = self._form(C), unit_of(C)
@@ -129,7 +125,7 @@ class LocalKernel(Kernel):
         return lambda X: values(X) @ coef
 
     def _form(self, C: Any) -> gpu.Form | None:  # noqa: ARG002  only some kernels have one
-        """How a GPU computes it in one go; None where it cannot, or landmarks are not there."""
+        """How a GPU computes it in one go; None if it cannot, or landmarks are elsewhere."""
         return None
 
     def resolved(self, C: Any) -> Self:
@@ -301,7 +297,7 @@ class Laplacian(LocalKernel):
     Parameters
     ----------
     gamma : float or "median", default="median"
-        As of every local kernel; of the widest one where there are several.
+        That of the widest one, if there are several.
     powers : tuple of int, default=(1,)
         Powers of two, rising: the kernel is the mean of exp(-gamma p ||x - c||_1) over them.
 
@@ -434,12 +430,12 @@ class FunctionKernel(Kernel):
         return partial(self._values, C=C)
 
     def _values(self, X: Any, C: Any) -> Any:
-        values = self.function(X, C)
-        expected = (X.shape[0], C.shape[0])
-        if getattr(values, "shape", None) != expected:
+        values, expected = self.function(X, C), (X.shape[0], C.shape[0])
+        shape = getattr(values, "shape", type(values).__name__)
+        if shape != expected:
             raise UserError(
                 f"A kernel function takes rows (n, d) and landmarks (m, d) to a matrix (n, m): "
-                f"expected shape {expected}, got {getattr(values, 'shape', type(values).__name__)}."
+                f"expected shape {expected}, got {shape}."
             )
         return values
 

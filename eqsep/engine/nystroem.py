@@ -7,7 +7,7 @@ device. Their sums add up over pieces of the data.
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from eqsep.engine import gpu
 from eqsep.engine.kernels import Kernel, LocalKernel
 from eqsep.engine.loops import in_threads, n_pieces, weighted_sums
 from eqsep.errors import EqsepWarning, UserError, warn
-from eqsep.progress import Report, reporter
+from eqsep.progress import reporter
 from eqsep.schemas import NONE, bounded, check_parts, damaged, either
 
 ANOMALOUS_SHARE = 1 / 3
@@ -138,8 +138,11 @@ class Statistics:
         return replace(left, weight=np.maximum(0.0, left.weight))
 
     def _with(self, other: Self, add: Callable[[Any, Any], Any]) -> Self:
-        pairs = {f.name: (getattr(self, f.name), getattr(other, f.name)) for f in fields(self)}
-        return type(self)(**{k: None if a is None else add(a, b) for k, (a, b) in pairs.items()})
+        sums: dict[str, Any] = {
+            name: None if ours is None else add(ours, getattr(other, name))
+            for name, ours in vars(self).items()
+        }
+        return type(self)(**sums)
 
     @property
     def balanced(self) -> Self:
@@ -229,9 +232,9 @@ def narrowed(statistics: Statistics, columns: list[int]) -> Statistics:
 
 
 def _with_targets(statistics: Statistics, change: Callable[[Any], Any]) -> Statistics:
-    parts = {name: getattr(statistics, name) for name in ("moment", "weight", "leaves")}
-    changed = {name: None if sums is None else change(sums) for name, sums in parts.items()}
-    return replace(statistics, **changed)
+    leaves = None if statistics.leaves is None else change(statistics.leaves)
+    moment, weight = change(statistics.moment), change(statistics.weight)
+    return replace(statistics, moment=moment, weight=weight, leaves=leaves)
 
 
 def _rounding(matrix: Any) -> float:
@@ -395,44 +398,27 @@ class KernelMap:
         So are kernel values that depend on the other rows: in single precision the sums of two
         pieces would not be those of the whole.
         """
-        if self.kernel.is_rowwise:
-            return Statistics(*self._sums_in_threads(X, target, weight), total)
-        exact = replace(self, landmarks=self.landmarks.astype(np.float64, copy=False))
-        gram = Gram(len(self.landmarks), n_rows=len(X))
-        moment = exact._sums(X, target, weight, gram, reporter("rows"))
-        return Statistics(gram.matrix(), moment, total)
-
-    def _sums(
-        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, gram: Gram, report: Report
-    ) -> np.ndarray:
-        """Σ w t k; Σ w k kᵀ is added to `gram`."""
-        root, pull = np.sqrt(weight)[:, None], (np.sqrt(weight) * target.T).T
-        moment = np.zeros((len(self.landmarks), *target.shape[1:]))
-        weighted = bool((weight != 1).any())
-        for rows, k in self.chunks(X, most=BLOCK if self.kernel.is_rowwise else len(X)):
-            k = root[rows] * k if weighted else k
-            gram.add(k)
-            moment += (pull[rows].T @ k.astype(np.float64, copy=False)).T
-            report(len(k))
-        return moment
-
-    def _sums_in_threads(
-        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Σ w k kᵀ and Σ w t k, by threads that each sum some of the rows.
-
-        BLAS's own threads would wait for each other, and spin while kernel values are computed.
-        """
         n, m = len(X), len(self.landmarks)
-        steps = n * X.shape[1] * m
+        exact, steps, most = self, n * X.shape[1] * m, BLOCK
+        if not self.kernel.is_rowwise:  # a product of matrices, which has its own threads
+            exact = replace(self, landmarks=self.landmarks.astype(np.float64, copy=False))
+            steps, most = 0, n
         parts: dict[int, tuple[Gram, np.ndarray]] = {}
         report = reporter("rows")
 
         def add(rows: slice) -> None:
-            gram = Gram(m, n_rows=n)
-            moment = self._sums(X[rows], target[rows], weight[rows], gram, report)
+            gram, moment = Gram(m, n_rows=n), np.zeros((m, *target.shape[1:]))
+            w = weight[rows]
+            root, pull = np.sqrt(w)[:, None], (np.sqrt(w) * target[rows].T).T
+            is_weighted = bool((w != 1).any())
+            for part, k in exact.chunks(X[rows], most=most):
+                k = root[part] * k if is_weighted else k
+                gram.add(k)
+                moment += (pull[part].T @ k.astype(np.float64, copy=False)).T
+                report(len(k))
             parts[rows.start] = gram, moment
 
+        # BLAS's threads would wait for each other, and spin while kernel values are computed.
         alone = n_pieces(n, steps=steps) == 1
         with nullcontext() if alone else threadpool_limits(1, user_api="blas"):
             in_threads(add, n, steps=steps)
@@ -440,7 +426,7 @@ class KernelMap:
         for more, pull in others:
             gram += more
             moment += pull
-        return gram.matrix(), moment
+        return Statistics(gram.matrix(), moment, total)
 
 
 def map_of(kernel: Kernel, landmarks: Any, chunk_size: int) -> "KernelMap | TensorMap":

@@ -73,6 +73,7 @@ def check_prefix(prefix: bytes) -> int:
     """The length of the header; refuses other files and newer formats."""
     if len(prefix) < PREFIX.size or not prefix.startswith(MAGIC):
         raise ModelFileError("This is not an eqsep model file: its first bytes are others.")
+    length: int
     _, version, length = PREFIX.unpack_from(prefix)
     if version > VERSION:
         raise ModelFileError(

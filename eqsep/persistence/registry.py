@@ -7,7 +7,6 @@ codec has its new module.
 
 import dataclasses
 import inspect
-import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -134,7 +133,7 @@ class EstimatorCodec(Codec):
 
     def _check(self, state: dict[str, Any], params: dict[str, Any], name: str) -> None:
         likely = max(self.fitted, self.others, key=lambda option: len(set(option) & set(state)))
-        likely = _ALWAYS_LEARNT | likely
+        likely = {**_ALWAYS_LEARNT, **likely}
         check_names(state, name, required=_learnt(likely), optional=_SOMETIMES_LEARNT)
         there = {k: v for k, v in _SOMETIMES_LEARNT.items() if k in state}
         check(state | params, likely | there, name, sizes={})
@@ -216,8 +215,7 @@ def _check_sizes(layers: list[Any]) -> None:
                 damaged("the layers of its network do not follow on one another")
         if "out" in sizes:
             sizes["d"] = sizes.pop("out")
-    last = 1 if type(layers[-1]).__name__ == "Distance" else sizes["d"]
-    if last != 1:
+    if type(layers[-1]).__name__ != "Distance" and sizes["d"] != 1:
         damaged("its network gives more than one number a row")
 
 
@@ -225,9 +223,8 @@ def _check_sizes(layers: list[Any]) -> None:
 class SVCCodec(Codec):
     """A machine of two classes, fitted to dense rows, without probabilities.
 
-    A new machine is fitted to two rows, which prepares all that the installed scikit-learn keeps
-    in one; then it is given what the saved one had learnt. A fitted machine cannot be built by
-    scikit-learn's public names alone: `PRIVATE` are those used here besides.
+    A new machine is fitted to two rows, which prepares all that the installed scikit-learn keeps in
+    one, and then given what the saved one had learnt, some of it under the names in `PRIVATE`.
     """
 
     def encode(self, value: Any) -> dict[str, Any]:
@@ -256,7 +253,7 @@ class SVCCodec(Codec):
         sizes: Sizes = {}
         check(state, _SVC_LEARNT, name, sizes=sizes)
         counts = state["n_support_"].tolist()
-        if min(counts) < 0 or sum(counts) != sizes["n"] or not math.isfinite(state["gamma_"]):
+        if min(counts) < 0 or sum(counts) != sizes["n"]:
             damaged("the support vectors of a machine are not as many as it says")
         rows = np.repeat([[0.0], [1.0]], sizes["d"], axis=1)
         return _with_state(SVC().fit(rows, [0, 1]).set_params(**params), state)
@@ -264,17 +261,15 @@ class SVCCodec(Codec):
 
 def _with_state(svm: Any, state: dict[str, Any]) -> Any:
     """The machine with what was learnt, in the types and signs that its own code relies on."""
-    dual_coef, intercept = (
-        np.ascontiguousarray(state[k], dtype=np.float64) for k in ("dual_coef_", "intercept_")
-    )
-    attributes = {
-        "support_vectors_": np.ascontiguousarray(state["support_vectors_"], dtype=np.float64),
+    doubles = {
+        name: np.ascontiguousarray(state[name], dtype=np.float64)
+        for name in ("support_vectors_", "dual_coef_", "intercept_")
+    }
+    attributes = doubles | {
         "support_": np.ascontiguousarray(state["support_"], dtype=np.int32),
         "_n_support": np.ascontiguousarray(state["n_support_"], dtype=np.int32),
-        "dual_coef_": dual_coef,
-        "intercept_": intercept,
-        "_dual_coef_": -dual_coef,
-        "_intercept_": -intercept,
+        "_dual_coef_": -doubles["dual_coef_"],
+        "_intercept_": -doubles["intercept_"],
         "_gamma": float(state["gamma_"]),
         "classes_": state["classes_"],
     }
@@ -293,8 +288,7 @@ def _with_state(svm: Any, state: dict[str, Any]) -> Any:
 class DetectorCodec(Codec):
     """A detector: its parameters and its model.
 
-    `plan` is True in the file where it is the plan of the same detector; how that reads labels is
-    settled by every fit.
+    In the file, `plan` is True if it is that of the model; every fit settles how it reads labels.
     """
 
     def encode(self, value: Any) -> dict[str, Any]:
@@ -613,12 +607,5 @@ SCORING = CODECS | {DETECTOR: ModelCodec("eqsep.detector.model")}  # to score al
 
 
 def name_of(value: Any) -> str | None:
-    """What a file calls the class of `value`; None for a class that is not known.
-
-    Examples
-    --------
-    >>> from eqsep.activations import GaussianBump
-    >>> name_of(GaussianBump()), name_of(object())
-    ('activations.GaussianBump', None)
-    """
+    """What a file calls the class of `value`; None for a class that is not known."""
     return next((name for name, codec in CODECS.items() if codec.is_of(value, name)), None)
