@@ -63,22 +63,22 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     path = Path(path).resolve()
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
-    beside = path.with_name(f".eqsep-{secrets.token_hex(8)}.part")
+    part = path.with_name(f".eqsep-{secrets.token_hex(8)}.part")
     with _ended_in_order():
         _remove_abandoned(path.parent)
-        _unfinished.add(beside)
+        _unfinished.add(part)
         try:
-            with beside.open("xb") as file:
+            with part.open("xb") as file:
                 with suppress(OSError):
                     _lock(file)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                os.utime(beside)  # young once more, as it is not locked when it is renamed
-            beside.replace(path)
+                os.utime(part)  # young once more, as it is not locked when it is renamed
+            part.replace(path)
         finally:
-            beside.unlink(missing_ok=True)
-            _unfinished.discard(beside)
+            part.unlink(missing_ok=True)
+            _unfinished.discard(part)
     _settle(path.parent)
 
 

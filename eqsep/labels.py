@@ -64,7 +64,7 @@ class Labels:
             anomalous = f" or {listed(self.kinds)} (anomalous)" if len(self.kinds) else ""
             raise UserError(
                 f"Unknown labels {listed(y[unknown])}: expected {self.classes[0]} (normal)"
-                f"{anomalous}. Correct them, or fit anew with them."
+                f"{anomalous}. Correct them, or fit again with them."
             )
         return 1.0 - is_normal
 
@@ -259,7 +259,7 @@ class RowLabels:
         check_parts(state, schemas, "RowLabels")
         kinds, labels = state["kinds"], state["labels"]
         if "" in kinds or (kinds and labels is None):
-            damaged("its kinds of anomaly have no name, or no normal class beside them")
+            damaged("its kinds of anomaly have no name, or no normal class with them")
         named = labels is not None and labels.by_name
         if named and {labels.classes.dtype.kind, labels.kinds.dtype.kind} != {"U"}:
             damaged("its labels are said to be names, and are numbers")

@@ -23,9 +23,9 @@ from eqsep.progress import reporter
 from eqsep.schemas import NONE, bounded, check_parts, damaged, either
 
 ANOMALOUS_SHARE = 1 / 3
-MANY = 5000  # landmarks, whose sums take 200 MB
-CACHED_ROWS = 256  # whose kernel values stay in the processor's cache
-_MIXED_AT_ONCE = 512  # rows, whose bits stay in the processor's cache
+MANY = 5000  # landmarks: their sums take 200 MB
+CACHED_ROWS = 256  # few enough for their kernel values to stay in the processor's cache
+_MIXED_AT_ONCE = 512  # rows: their bits stay in the processor's cache
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 BLOCK = 256  # rows summed at once: few enough for single precision, and their values stay cached
@@ -204,11 +204,11 @@ def _triangle(gram: np.ndarray | None) -> np.ndarray | None:
 
 
 def _square(gram: np.ndarray | None, *, n: int) -> np.ndarray | None:
-    """The symmetric matrix of which `gram` may be the lower triangle."""
+    """The symmetric matrix with `gram` as itself or as its lower triangle."""
     if gram is None or gram.ndim == 2:
         return gram
     if len(gram) != n * (n + 1) // 2:
-        damaged("the matrix of its sums is no triangle")
+        damaged("the matrix of its sums is not a triangle")
     whole, (i, j) = np.empty((n, n)), np.tril_indices(n)
     whole[i, j] = whole[j, i] = gram
     return whole
@@ -327,24 +327,19 @@ class KernelMap:
         return self.kernel.at(self.landmarks)
 
     def chunks(self, X: np.ndarray, *, most: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks)."""
+        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks).
+
+        Row by row, values are computed fastest while they stay in the processor's cache.
+        """
+        most = min(most, CACHED_ROWS) if self.kernel.is_rowwise else most
         size = min(most, self.chunk_size) or 1  # no rows: no slices
         for start in range(0, len(X), size):
             rows = slice(start, min(start + size, len(X)))
-            yield rows, self._kernel_values(X[rows])
-
-    def _kernel_values(self, X: np.ndarray) -> np.ndarray:
-        X, dtype = self.pack(X), self.landmarks.dtype
-        if X.dtype != dtype:
-            with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
-                X = X.astype(dtype)
-        if not self.kernel.is_rowwise or len(X) <= CACHED_ROWS:
-            return self._values(X).astype(dtype, copy=False)
-        out = np.empty((len(X), len(self.landmarks)), dtype=dtype)
-        for start in range(0, len(X), CACHED_ROWS):
-            part = slice(start, min(start + CACHED_ROWS, len(X)))
-            out[part] = self._values(X[part])
-        return out
+            packed, dtype = self.pack(X[rows]), self.landmarks.dtype
+            if packed.dtype != dtype:
+                with np.errstate(over="ignore"):  # what is too large for landmarks is far from them
+                    packed = packed.astype(dtype)
+            yield rows, self._values(packed).astype(dtype, copy=False)
 
     def pieces(self, X: np.ndarray) -> list[np.ndarray]:
         """The rows, which need not be sent anywhere."""
@@ -353,12 +348,7 @@ class KernelMap:
     def features(self, X: np.ndarray) -> np.ndarray:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
         out = np.empty((len(X), len(self.landmarks)), dtype=self.landmarks.dtype)
-
-        def fill(rows: slice) -> None:
-            for part, k in self.chunks(X[rows], most=len(X)):
-                out[rows][part] = k
-
-        self._divided(fill, X)
+        self.each(X, out.__setitem__, most=len(X))
         return out
 
     def evaluate(self, X: np.ndarray, coef: np.ndarray, *, dtype: Any = None) -> np.ndarray:
@@ -376,19 +366,20 @@ class KernelMap:
         self.each(X, fill)
         return out
 
-    def each(self, X: np.ndarray, work: Callable[[slice, np.ndarray], None]) -> None:
-        """Do `work` in threads with some rows each time, and their kernel values in the cache."""
+    def each(
+        self, X: np.ndarray, work: Callable[[slice, np.ndarray], None], *, most: int = CACHED_ROWS
+    ) -> None:
+        """Do `work` with at most so many rows each time, and their kernel values, in threads.
+
+        A kernel that is a product of matrices leaves threads to BLAS.
+        """
 
         def fill(rows: slice) -> None:
-            for part, k in self.chunks(X[rows], most=CACHED_ROWS):
+            for part, k in self.chunks(X[rows], most=most):
                 work(slice(rows.start + part.start, rows.start + part.stop), k)
 
-        self._divided(fill, X)
-
-    def _divided(self, work: Callable[[slice], None], X: np.ndarray) -> None:
-        """Some rows in each thread; BLAS has its own where the kernel is a product of matrices."""
         steps = len(X) * X.shape[1] * len(self.landmarks) if self.kernel.is_rowwise else 0
-        in_threads(work, len(X), steps=steps)
+        in_threads(fill, len(X), steps=steps)
 
     def statistics(
         self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray

@@ -153,20 +153,20 @@ class Trees(Kept):
 
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
-        return self._walked(_single(rows))[:, : len(self.root)]
+        return self._walked(rows)[:, : len(self.root)]
 
     def _walked(self, rows: np.ndarray) -> np.ndarray:
         """The same with the last tree repeated, up to whole groups of `SIDE_BY_SIDE`."""
         out = np.empty((len(rows), len(self._steps[0])), dtype=np.uint32)
-        _walk(rows, *self._steps, out)
+        _walk(np.ascontiguousarray(rows, dtype=np.float32), *self._steps, out)
         return out
 
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """What the rows of each leaf have as targets together.  (n, t) -> (n_leaves, t)"""
+        """The sums of the targets of the rows in each leaf.  (n, t) -> (n_leaves, t)"""
         total = np.zeros((self.n_leaves, target.shape[1]))
         for some in _pieces(slice(0, len(rows))):
             exact = np.ascontiguousarray(target[some], dtype=np.float64)
-            _add(self._walked(_single(rows[some])), len(self.root), exact, total)
+            _add(self._walked(rows[some]), len(self.root), exact, total)
         return total
 
     def mean(self, rows: Any, of_leaf: np.ndarray) -> Any:
@@ -189,7 +189,7 @@ class Trees(Kept):
 
         def fill(part: slice) -> None:
             for some in _pieces(part):
-                _average(self._walked(_single(rows[some])), n_each, of_leaf, out[some])
+                _average(self._walked(rows[some]), n_each, of_leaf, out[some])
 
         n_each = len(self.root) // n_parts
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
@@ -197,7 +197,7 @@ class Trees(Kept):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The trees of these parts, in which every way down must end."""
+        """The trees of these parts, in which every path must end."""
         made = super().from_state(state, **others)
         numbers = ("root", "column", "left", "right")
         made = replace(made, **{name: state[name].astype(np.int32) for name in numbers})
@@ -262,10 +262,6 @@ def anomalous_shares(sums: np.ndarray, *, balanced: bool = False) -> np.ndarray:
         anomalous = anomalous * (normal.sum() / anomalous.sum())
     total = normal + anomalous
     return np.where(anomalous > 0, anomalous / np.where(total > 0, total, 1.0), 0.0)
-
-
-def _single(rows: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(rows, dtype=np.float32)
 
 
 @compiled

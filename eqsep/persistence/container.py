@@ -118,7 +118,7 @@ def _plan(header: bytes, *, room: int) -> tuple[Any, list[tuple[np.dtype, tuple[
     if type(document) is not dict or set(document) != {"eqsep", "model", "arrays"}:
         damaged("its header lacks a key, or has one too many")
     if type(document["arrays"]) is not list:
-        damaged("its list of arrays is none")
+        damaged("its arrays are not a list")
     plan = [_entry(entry, room=PREFIX.size + len(header) + room) for entry in document["arrays"]]
     if sum(_size(dtype, shape) for dtype, shape, _ in plan) != room:
         damaged("its arrays do not add up to its length")
@@ -200,5 +200,5 @@ def _array(piece: memoryview, dtype: np.dtype, shape: tuple[int, ...], order: Or
     if dtype.kind == "b" and flat.view(np.uint8).max() > 1:
         damaged("a boolean is neither true nor false")
     if dtype.kind == "U" and flat.view("<u4").max() > 0x10FFFF:
-        damaged("a string holds what is no character")
+        damaged("a string holds an invalid character")
     return flat.astype(dtype.newbyteorder("="), copy=True).reshape(shape, order=order)

@@ -153,7 +153,7 @@ def model_of(data: bytes, *, scoring: bool = False) -> Any:
     model = Reader(arrays, version=version_of(data), codecs=codecs).model(tree)
     is_fitted = isinstance(model, Model) or hasattr(model, "classes_")
     if not _is_of(tree, ESTIMATORS) or not is_fitted:
-        damaged("what it holds is no fitted separator")
+        damaged("it does not hold a fitted separator")
     return model
 
 
@@ -285,12 +285,12 @@ class Reader:
 
     def _float(self, content: Any, level: int) -> float:  # noqa: ARG002  as all of `_KINDS`
         if type(content) is not str or not _FLOAT.fullmatch(content):
-            damaged(f"{summary(content)} is no float")
+            damaged(f"{summary(content)} is not a float")
         return float(struct.unpack(">d", bytes.fromhex(content))[0])
 
     def _tuple(self, content: Any, level: int) -> tuple[Any, ...]:
         if type(content) is not list:
-            damaged("a tuple is no list of items")
+            damaged("a tuple is not a list of items")
         return tuple(self.value(item, level + 1) for item in content)
 
     def _dict(self, content: Any, level: int) -> dict[str, Any]:
@@ -313,7 +313,7 @@ class Reader:
     def _names(self, content: Any, level: int) -> np.ndarray:
         array = self._array(content, level)
         if array.ndim != 1 or array.dtype.kind != "U":
-            damaged("names are no strings")
+            damaged("names are not strings")
         return array.astype(object)
 
     def _object(self, content: Any, level: int) -> Any:

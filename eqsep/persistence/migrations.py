@@ -224,7 +224,7 @@ def _plan(value: Any, reading: LabelReading) -> Plan:
     """The plan that a feature map of format 3 was."""
     old = _old(value, "FeatureMap", _FEATURE_MAP, ("windows", "kind_bounds"))
     if not isinstance(old["kernel"], Laplacian):
-        damaged("its kernel is none")
+        damaged("its kernel is not a Laplacian")
     terms = ("landmarks", "is_normal", "kernel", "ellipsoid", "trees")
     weights = ("vote_weight", "likeness_weight", "doubted")
     kind_bounds = old.get("kind_bounds")
@@ -251,10 +251,10 @@ def _plan(value: Any, reading: LabelReading) -> Plan:
 def _held_out(old: Parts, *, in_groups: bool) -> HeldOutRows:
     rows = old["rows"]
     if type(rows) is not np.ndarray or rows.ndim != 2:
-        damaged("its held-out rows are none")
+        damaged("its held-out rows are not a table")
     anomalies = old.get("anomaly_rows", rows[:0])
     if type(anomalies) is not np.ndarray or anomalies.ndim != 2:
-        damaged("its held-out anomalies are none")
+        damaged("its held-out anomalies are not a table")
     n, m = len(rows), len(anomalies)
     groups = old.get("groups", NO_GROUPS)
     if type(groups) is not np.ndarray or (in_groups and groups.shape != (n,)):

@@ -278,7 +278,7 @@ def _with_state(svm: Any, state: dict[str, Any]) -> Any:
         raise ModelFileError(
             f"The model file holds a support vector machine, which the scikit-learn installed "
             f"cannot build again: its SVC has no {', '.join(missing)}. Install an older "
-            f"scikit-learn, or fit the model anew."
+            f"scikit-learn, or fit the model again."
         )
     vars(svm).update(attributes)
     return svm
