@@ -1,8 +1,6 @@
-"""The door for data: NumPy through scikit-learn's checks, other array libraries as they are.
+"""Arrays of any library: NumPy through scikit-learn's checks, torch tensors as they are.
 
-A torch tensor in means torch out: nothing here moves data between libraries or devices. Importing
-scikit-learn takes more than a second, and scoring rows needs nothing of it: it comes with the first
-check.
+scikit-learn, which takes more than a second to import, is imported with the first check.
 """
 
 from collections.abc import Iterable
@@ -24,14 +22,7 @@ class WithoutCaches:
 
 
 def namespace(*arrays: Any) -> Any:
-    """The array API namespace (NumPy, torch, …) of `arrays`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> namespace(np.zeros(3)).exp(np.zeros(2))
-    array([1., 1.])
-    """
+    """The array API namespace (NumPy, torch, …) of `arrays`."""
     if all(type(array) is np.ndarray for array in arrays):
         return _numpy()
     return array_api_compat.array_namespace(*arrays)
@@ -48,7 +39,7 @@ def device(x: Any) -> Any:
 
 
 def resolve_device(device: str) -> Any:
-    """ "auto" is the GPU where there is one, else the CPU; the torch device of that name."""
+    """The torch device of this name; "auto" is the GPU if there is one, else the CPU."""
     try:
         import torch
     except ModuleNotFoundError as error:
@@ -105,29 +96,21 @@ def beside(rows: Any, more: Any) -> Any:
 def same_parts(one: Any, other: Any) -> bool:
     """Whether two records of one class, or plain values, hold the same numbers.
 
-    Examples
-    --------
     >>> from dataclasses import make_dataclass
     >>> Line = make_dataclass("Line", ["slope", "points"])
-    >>> same_parts(Line(1.0, np.ones(2)), Line(1.0, np.ones(2)))
-    True
-    >>> same_parts(Line(1.0, np.ones(2)), None)
-    False
+    >>> same_parts(Line(1.0, np.ones(2)), Line(1.0, np.ones(2))), same_parts(Line(1.0, None), None)
+    (True, False)
     """
     if not is_dataclass(one) or not is_dataclass(other):
         return np.array_equal(one, other)
-    names = [part.name for part in fields(one)]
     return type(one) is type(other) and all(
-        same_parts(getattr(one, name), getattr(other, name)) for name in names
+        same_parts(getattr(one, part.name), getattr(other, part.name)) for part in fields(one)
     )
 
 
 def clipped(x: Any, low: Any = None, high: Any = None) -> Any:
-    """As the `clip` of arrays, which in NumPy takes several times as long for a few numbers.
+    """As `clip`, which in NumPy takes several times as long for a few numbers.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> clipped(np.array([-1.0, 0.5, 9.0]), 0, 1)
     array([0. , 0.5, 1. ])
     """
@@ -141,7 +124,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float6
     """The rows `X` as a two-dimensional array of finite numbers, checked against the fit.
 
     NumPy arrays, lists and frames go through scikit-learn's `validate_data`; an array of another
-    library stays what it is and is held to the same rules.
+    library stays what it is and must meet the same rules.
     """
     if not is_foreign(X):
         from sklearn.utils.validation import validate_data
@@ -168,7 +151,7 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float6
 
 
 def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:
-    """One finite weight >= 0 a row, not all of them zero; ones where none are given."""
+    """One finite weight >= 0 a row, not all of them zero; by default ones."""
     if sample_weight is None:
         return np.ones(n)
     weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)

@@ -1,22 +1,8 @@
 """Checks of data: what in a table or its labels may spoil a model, or its answers.
 
-Each check is a small function that returns findings. `Detector.fit` raises them as warnings of the
-categories below, all of them `DataWarning`. To keep a column that you have checked, silence its
-warning: ``warnings.simplefilter("ignore", DateColumnWarning)``.
-
-| finding | category |
-|---|---|
-| a column alone tells anomalous rows from normal ones | `LeakingColumnWarning` |
-| a column counts the rows | `CountingColumnWarning` |
-| numbers with a decimal comma, read as names | `DecimalCommaWarning` |
-| dates: later rows lie beyond what was learnt | `DateColumnWarning`, `NewDateWarning` |
-| labels that may be misspelt | `LabelSpellingWarning` |
-| a threshold that few anomalies get above | `HighThresholdWarning`, `DoubtedThresholdWarning` |
-| rows that are like those before them | `DependentRowsWarning` |
-| rows that change over time | `DriftWarning` |
-| times that begin anew | `TimeOrderWarning` |
-| rows that are copies of each other | `CopiedRowsWarning` |
-| rows to doubt, and no labelled anomaly by which to tell | `UnusedDoubtWarning` |
+Each check is a small function that returns findings. `Detector.fit` raises them as warnings, all of
+them `DataWarning`. To keep a column that you have checked, silence its warning:
+``warnings.simplefilter("ignore", DateColumnWarning)``.
 """
 
 import re
@@ -30,20 +16,20 @@ import numpy as np
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
-from eqsep.schemas import TEXT, Schema, check_parts, word
+from eqsep.schemas import TEXT, check_parts, plain, word
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Date
 from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
 
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance
-_ENOUGH = 5  # anomalies: fewer are told apart by chance
-_REPEATED = 2  # rows for each name: where there are fewer, names tell rows apart, not kinds
+_ENOUGH = 5  # anomalies: fewer are separated by chance
+_REPEATED = 2  # rows for each name: with fewer, names identify rows, not kinds
 _HIGH = {False: 0.97, True: 0.9}  # thresholds above which little is left for anomalies, by doubt
-_LOOKED_AT = 20_000  # rows in whose order rows that follow each other are looked for
+_LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
-_FEWEST_DISTINCT = 20  # rows: fewer may be there equally often by chance
-_COPIED = 0.9  # the share of distinct rows that are there equally often where they were copied
+_FEWEST_DISTINCT = 20  # rows: fewer may occur equally often by chance
+_COPIED = 0.9  # the share of distinct rows that occur equally often if they were copied
 # The correlation with the row before, 0 by chance: of the upper quarter of columns, or of one.
 _FOLLOWS, _FOLLOWS_CLOSELY = 0.5, 0.9
 Beyond = Counter[tuple[str, str, str]]  # rows by column, "later" or "earlier", and the last date
@@ -82,7 +68,7 @@ class HighThresholdWarning(DataWarning):
 
 
 class DoubtedThresholdWarning(HighThresholdWarning):
-    """It is so high by rows that may be anomalies which nobody has labelled."""
+    """It is so high because of rows that may be anomalies which nobody has labelled."""
 
 
 class DependentRowsWarning(DataWarning):
@@ -94,7 +80,7 @@ class DriftWarning(DataWarning):
 
 
 class TimeOrderWarning(DataWarning):
-    """Times begin anew from row to row, as where several runs stand below each other."""
+    """Times start again from row to row, as in a table of several runs."""
 
 
 class CopiedRowsWarning(DataWarning):
@@ -110,17 +96,9 @@ CAUTIONS = (DependentRowsWarning, DriftWarning)  # that break the promise, and a
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check has found.
+    """What a check has found and why it matters, and a hint at what to do about it, in Python.
 
-    Attributes
-    ----------
-    category : type of DataWarning
-    message : str
-        What was found, and why it matters.
-    hint : str
-        What to do about it, in Python.
-    fields : mapping of str to str or number
-        What it is about, such as the name of a column.
+    `fields` are strings and numbers that it is about, such as the name of a column.
     """
 
     category: type[DataWarning]
@@ -133,10 +111,9 @@ class Finding:
         return self.category(self.message, hint=self.hint, **self.fields)
 
     def state(self) -> dict[str, Any]:
-        """The parts of a model file, which has what breaks the promise."""
-        name = self.category.__name__
+        """The parts of a model file, which keeps what breaks the promise."""
         words = {"message": self.message, "hint": self.hint, "fields": dict(self.fields)}
-        return {"category": name} | words
+        return {"category": self.category.__name__} | words
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -150,9 +127,9 @@ _FINDING = {
     "category": word(*(category.__name__ for category in CAUTIONS)),
     "message": TEXT,
     "hint": TEXT,
-    "fields": Schema(
+    "fields": plain(
         "strings and numbers by name",
-        lambda value, sizes: (  # noqa: ARG005
+        lambda value: (
             type(value) is dict and all(type(v) in (str, int, float) for v in value.values())
         ),
     ),
@@ -160,32 +137,18 @@ _FINDING = {
 
 
 def warn_of(findings: Iterable[Finding]) -> None:
-    """Warn of each finding, at the line outside of eqsep that asked for what was checked."""
+    """Warn of each finding, at the line outside of eqsep that asked for the check."""
     for finding in findings:
         warn(finding.warning())
 
 
 def check_columns(rows: Table, code: np.ndarray) -> list[Finding]:
-    """What is to be looked at in the columns of rows that are learnt.
-
-    Parameters
-    ----------
-    code : ndarray of int of shape (n_rows,)
-        0 where a row is normal, above 0 where it is anomalous, below where nobody knows.
-    """
+    """Findings on the columns of rows to learn, 0 in `code` if normal, above 0 if anomalous."""
     return [*counting_columns(rows), *decimal_commas(rows), *leaking_columns(rows, code)]
 
 
 def counting_columns(rows: Table) -> list[Finding]:
-    """A finding for each column of numbers that rises or falls from row to row; some may tie.
-
-    Examples
-    --------
-    >>> from eqsep.tables.reading import read_table
-    >>> rows = read_table([{"id": i, "size": i % 7} for i in range(30)], name="checks")
-    >>> [finding.fields for finding in counting_columns(rows)]
-    [{'column': 'id'}]
-    """
+    """A finding for each column of numbers that rises or falls from row to row; some may tie."""
     if rows.n_rows <= _FEW:
         return []
     return [
@@ -208,10 +171,7 @@ def _is_counter(values: np.ndarray) -> bool:
 
 
 def decimal_commas(rows: Table) -> list[Finding]:
-    """A finding, where columns of text are mostly numbers with a decimal comma.
-
-    A categorical column is said to hold names, and is left alone.
-    """
+    """A finding if columns of text, not categorical ones, are mostly numbers with a comma."""
     found: dict[str, str] = {}
     for column in rows.columns:
         if column.kind != "text" or column.categorical:
@@ -238,10 +198,7 @@ def decimal_commas(rows: Table) -> list[Finding]:
 
 
 def leaking_columns(rows: Table, code: np.ndarray) -> list[Finding]:
-    """A finding for each column that alone tells all anomalous rows from the normal ones.
-
-    The code of a row is that of `check_columns`.
-    """
+    """A finding for each column that alone separates all anomalous rows from the normal ones."""
     anomalous, normal = code > 0, code == 0
     if anomalous.sum() < _ENOUGH or normal.sum() < _ENOUGH:
         return []
@@ -268,19 +225,9 @@ def _separates(column: Column, anomalous: np.ndarray, normal: np.ndarray) -> boo
 
 
 def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> list[Finding]:
-    """Findings on labels that may be misspelt: alike but for case or blanks, or of one row.
+    """Findings on labels that may be misspelt: equal but for case or blanks, or of one row.
 
-    Parameters
-    ----------
-    counts : mapping of str to int
-        The rows of each label.
-    known : iterable of str
-        Labels that were learnt before.
-
-    Examples
-    --------
-    >>> [finding.message for finding in check_labels({"ok": 90, "OK": 7})]
-    ["Labels 'OK', 'ok' differ only by case or blanks."]
+    `counts` are the rows of each label, and `known` labels were learnt before.
     """
     known = list(known)
     new = set(counts) - set(known)
@@ -309,10 +256,7 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
 def check_row_labels(
     labels: RowLabels, times: np.ndarray | None = None, *, known: RowLabels | None = None
 ) -> list[Finding]:
-    """The same of the labels of rows; each stands for so many of them, else for one.
-
-    Those that are `known` were learnt before.
-    """
+    """The same of the labels of rows, each standing for several where `times` are given."""
     names = _label_names(labels)
     if not names:
         return []
@@ -324,7 +268,7 @@ def check_row_labels(
 
 
 def _label_names(labels: RowLabels) -> list[str]:
-    """The normal label and those of anomalies as text; none where no label was ever given."""
+    """The normal label and those of anomalies as text; none if no label was ever given."""
     if labels.labels is None:
         return []
     normal, other = map(str, labels.labels.classes)
@@ -332,7 +276,7 @@ def _label_names(labels: RowLabels) -> list[str]:
 
 
 def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
-    """A finding where rows are to be doubted, as `asked`, and no kind of anomaly is labelled."""
+    """A finding if rows are to be doubted, as `asked`, and no kind of anomaly is labelled."""
     if asked != "doubted" or kinds:
         return []
     return [
@@ -346,10 +290,9 @@ def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
 
 
 def check_threshold(threshold: float, *, rate: float, doubted: bool = False) -> list[Finding]:
-    """A finding where the threshold is so high that anomalies hardly get above it.
+    """A finding if the threshold for this false-alarm rate is so high that few anomalies reach it.
 
-    The share of new normal rows that may raise an alarm is `rate`; held-out rows that set the
-    threshold may be anomalies where they are `doubted`.
+    If they are `doubted`, the held-out rows that set it may be anomalies.
     """
     if threshold < _HIGH[doubted]:
         return []
@@ -392,7 +335,7 @@ def check_dates(encoder: Encoder) -> list[Finding]:
 
 
 def rows_beyond(rows: Table, encoder: Encoder) -> Beyond:
-    """How many rows have a later date, or an earlier one, than all that were learnt."""
+    """How many rows have a later date, or an earlier one, than all learnt rows."""
     found: Beyond = Counter()
     for index, name, learnt in _dates(encoder):
         seconds = rows.columns[index].numbers("date")
@@ -403,7 +346,7 @@ def rows_beyond(rows: Table, encoder: Encoder) -> Beyond:
 
 
 def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
-    """A finding for each column by which more than half of the rows are beyond what was learnt."""
+    """A finding for each column with more than half of its dates beyond those learnt."""
     return [
         Finding(
             NewDateWarning,
@@ -430,10 +373,10 @@ def _written(learnt: Date, knot: int) -> str:
 
 
 def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, list[Finding]]:
-    """Each row once where all were copied, as often as each other, and then a finding; else all.
+    """Each row once, and a finding, if all were copied equally often; else all rows.
 
-    A copy of a row that is learnt says nothing of new ones, and must not calibrate. Rows that are
-    equal by chance, as those of a few names are, are not there equally often, and stay.
+    A copy of a learnt row must not calibrate. Rows that are equal by chance, as those of a few
+    names are, do not occur equally often, and stay.
     """
     normal = labels.code == 0
     if table.groups is not None or normal.sum() < 2 * _FEWEST_DISTINCT:
@@ -451,10 +394,8 @@ def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, l
     usual = int(np.bincount(times).argmax())
     if usual < 2 or len(times) < _FEWEST_DISTINCT or (times == usual).mean() < _COPIED:
         return table, labels, []
-    both = np.unique(
-        np.column_stack([keys, labels.code.astype(np.uint64)]), axis=0, return_index=True
-    )
-    kept = np.sort(both[1])
+    with_labels = np.column_stack([keys, labels.code.astype(np.uint64)])
+    kept = np.sort(np.unique(with_labels, axis=0, return_index=True)[1])
     message = (
         f"Each row is there {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
         f"distinct. Each is learnt once, as copies of a row promise nothing of new ones."
@@ -465,23 +406,16 @@ def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, l
 
 
 def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
-    """A finding where normal rows are like those before them, and no group or time is known.
+    """A finding if normal rows (`code` 0) are like those before them, without groups or times.
 
-    Looked at are the ranks of the values of each column of numbers, in the order of the rows: the
-    correlation with the row before is 0 but for chance where rows were shuffled.
-
-    Parameters
-    ----------
-    code : ndarray of int of shape (n_rows,)
-        0 where a row is normal.
+    The ranks of a column of numbers are compared with those of the row before: their correlation
+    is 0 but for chance if rows were shuffled.
     """
     normal = np.flatnonzero(code == 0)[:_LOOKED_AT]
     if table.groups is not None or len(normal) < _FEWEST_ROWS:
         return []
     numbers = [c for c in table.columns if c.kind == "number" and len(c.values)]
-    found = {
-        column.name: r for column in numbers if (r := _follows(column.values[normal])) is not None
-    }
+    found = {c.name: r for c in numbers if (r := _follows(c.values[normal])) is not None}
     if not found:
         return []
     name = max(found, key=lambda column: found[column])
@@ -502,7 +436,7 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
 
 
 def _follows(values: np.ndarray) -> float | None:
-    """The rank correlation of values with the one before; None of few, and of mere counters."""
+    """The rank correlation of values with the one before; None for few values and for counters."""
     values = values[~np.isnan(values)]
     steps = np.diff(values)
     if len(np.unique(values)) < _FEWEST_VALUES or (steps >= 0).all() or (steps <= 0).all():
@@ -515,7 +449,7 @@ def _follows(values: np.ndarray) -> float | None:
 
 
 def _in_stretches(column: Column) -> bool:
-    """Whether the rows of each name stand together, as those of a recording do."""
+    """Whether the rows of each name are consecutive, as those of a recording are."""
     if column.kind not in ("text", "number") or not len(column.values) or column.is_empty:
         return False
     values = column.values if column.kind == "number" else column.names()[1]

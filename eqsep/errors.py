@@ -1,4 +1,4 @@
-"""Errors that the caller can mend, and warnings; any other exception is a fault of the software."""
+"""Errors that the caller can fix, and warnings; any other exception is a bug."""
 
 import contextlib
 import os
@@ -12,10 +12,7 @@ from inspect import currentframe
 from pathlib import Path
 from typing import Any, Self
 
-_INNER = (
-    f"{Path(__file__).parent}{os.sep}",
-    contextlib.__file__,
-)  # whose frames are skipped
+_INNER = (f"{Path(__file__).parent}{os.sep}", contextlib.__file__)  # frames to skip
 _OBEYED = (  # compiled when first used, as it takes a while
     r"[^\t\n -~\u00a0-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -24,19 +21,9 @@ _OBEYED = (  # compiled when first used, as it takes a while
 class Message(Exception):
     """What was expected and what came, and a hint at what to do, in words for Python.
 
-    Parameters
-    ----------
-    message : str
-        What is the matter: it reads the same wherever it is shown.
-    hint : str
-        What to do about it, in Python.
-    topic : str
-        What the hint is about, for those who word it differently; by default the class's name.
-    **fields
-        Plain values that the words are made of, such as ``column="id"``.
+    Who words the hint differently, as the command does, knows it by its `topic`, by default the
+    name of the class, and has plain values in `fields`.
 
-    Examples
-    --------
     >>> error = UserError("There is no column 'y'.", hint="Pass columns=...", column="y")
     >>> str(error)
     "There is no column 'y'. Pass columns=..."
@@ -58,8 +45,6 @@ class Message(Exception):
     def at(self, place: str) -> Self:
         """The same message about a place: a file, say, or a row of it.
 
-        Examples
-        --------
         >>> str(UserError("There are no rows.").at("a.csv"))
         'a.csv: There are no rows.'
         """
@@ -69,22 +54,16 @@ class Message(Exception):
 
 
 def joined(*parts: str) -> str:
-    """Sentences as one text, without the empty ones.
-
-    Examples
-    --------
-    >>> joined("rows.csv:", "There are no rows.", "")
-    'rows.csv: There are no rows.'
-    """
+    """Sentences as one text, without the empty ones."""
     return " ".join(filter(None, parts))
 
 
 class UserError(Message, ValueError):
-    """Something that the caller passed cannot be."""
+    """Something that the caller passed is not valid."""
 
 
 class ParameterError(UserError):
-    """A parameter has a value that it cannot have.
+    """A parameter has a value that is not valid.
 
     Examples
     --------
@@ -103,23 +82,23 @@ class ParameterError(UserError):
 
 
 class UserTypeError(UserError, TypeError):
-    """A value of a type that cannot be worked with here."""
+    """A value is of a type that cannot be used here."""
 
 
 class MissingExtraError(UserError, ImportError):
-    """A package is not installed that only some of the work needs: says how to install it."""
+    """An optional package is not installed: the message says how to install it."""
 
 
 class EqsepWarning(Message, UserWarning):
-    """Something that the caller should know of, and can go on with."""
+    """Something that the caller should know; the work goes on."""
 
 
 class Note(EqsepWarning):
-    """What was understood where it is not obvious: nothing to mend, unless it is wrong."""
+    """How something ambiguous was understood: nothing to do, unless it is wrong."""
 
 
 def warn(warning: Warning) -> None:
-    """Warn at the line outside of eqsep that asked for what is warned of."""
+    """Warn at the line outside of eqsep that led to the warning."""
     level, frame = 1, currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_INNER):
         level, frame = level + 1, frame.f_back
@@ -131,8 +110,6 @@ def visible(text: str) -> str:
 
     Ends of lines and tabs stay; halves of characters, which cannot be written, go.
 
-    Examples
-    --------
     >>> print(visible("\x1b[31mred\x07"))
     \\x1b[31mred\\x07
     """
@@ -140,10 +117,8 @@ def visible(text: str) -> str:
 
 
 def quoted(names: Iterable[str], *, most: int = 12) -> str:
-    """Names in quotes, the first ones where there are many.
+    """Names in quotes, the first ones if there are many.
 
-    Examples
-    --------
     >>> quoted("abc", most=2)
     "'a', 'b' and 1 more"
     """
@@ -155,8 +130,6 @@ def quoted(names: Iterable[str], *, most: int = 12) -> str:
 def did_you_mean(absent: Sequence[str], there: Sequence[str]) -> str:
     """A question, if names that are absent resemble existing ones; else nothing.
 
-    Examples
-    --------
     >>> did_you_mean(["temperature", "weight"], ["Temperature", "shape"])
     " Did you mean 'Temperature'?"
     >>> did_you_mean(["qualty"], ["shape", "quality"])
@@ -174,8 +147,6 @@ def did_you_mean(absent: Sequence[str], there: Sequence[str]) -> str:
 def counted(n: int, what: str) -> str:
     """A number of things.
 
-    Examples
-    --------
     >>> counted(1, "row"), counted(1200, "row")
     ('1 row', '1,200 rows')
     """

@@ -1,4 +1,4 @@
-"""Files: the formats of tables by their names, and files that are there whole or not at all."""
+"""Files: the formats of tables by their names, and files that are written whole or not at all."""
 
 import errno
 import os
@@ -33,10 +33,8 @@ _YOUNG = 60.0  # seconds in which a file that is being written may not be locked
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """The end of a file's name in small letters, without .gz; "" where there is none.
+    """The ending of a file's name in small letters, without .gz; "" if it has none.
 
-    Examples
-    --------
     >>> ending_of("scores.CSV.gz"), ending_of("-")
     ('csv', '')
     """
@@ -45,22 +43,13 @@ def ending_of(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A new binary file, which takes the place of `path` when all went well, and only then.
+    """A new binary file, which replaces `path` if the block succeeds, and only then.
 
-    It is written beside `path` under a name that nobody else has and renamed at the end, so
-    no reader meets half of it; the content reaches the disk before the name does, so a loss of
-    power leaves the old file or the new one. Whatever ends the block otherwise, an error, an
-    interruption or SIGTERM, leaves `path` as it was and nothing beside it. Where `path` is a
-    link, the file that it points to is replaced. What others have left beside it who were killed
-    outright is removed.
+    It is written under a unique name in the same folder and renamed at the end, once its content is
+    on the disk: neither a reader nor a loss of power ever finds half of it. An error, an
+    interruption or SIGTERM leaves `path` as it was and no other file; what killed processes have
+    left there is removed. If `path` is a link, the file that it points to is replaced.
 
-    Parameters
-    ----------
-    path : str or path-like
-        In a folder that exists.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder, "rows.csv")
@@ -74,46 +63,28 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     path = Path(path).resolve()
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
-    beside = path.with_name(f".eqsep-{secrets.token_hex(8)}.part")
+    part = path.with_name(f".eqsep-{secrets.token_hex(8)}.part")
     with _ended_in_order():
         _remove_abandoned(path.parent)
-        _unfinished.add(beside)
+        _unfinished.add(part)
         try:
-            with beside.open("xb") as file:
+            with part.open("xb") as file:
                 with suppress(OSError):
                     _lock(file)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                os.utime(beside)  # young once more, as it is not locked when it is renamed
-            beside.replace(path)
+                os.utime(part)  # young once more, as it is not locked when it is renamed
+            part.replace(path)
         finally:
-            beside.unlink(missing_ok=True)
-            _unfinished.discard(beside)
+            part.unlink(missing_ok=True)
+            _unfinished.discard(part)
     _settle(path.parent)
 
 
 @contextmanager
 def changed_alone(path: Path, *, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Let nobody else change a file that is read and then replaced: others wait for their turn.
-
-    Parameters
-    ----------
-    path : Path
-    on_wait : callable
-        Called where somebody else has it.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "count")
-    ...     _ = path.write_bytes(b"1")
-    ...     with changed_alone(path, on_wait=lambda: None), written_whole(path) as file:
-    ...         _ = file.write(b"2")
-    ...     path.read_bytes()
-    b'2'
-    """
+    """Lock a file that is read and then replaced; `on_wait` is called if others have it first."""
     while True:
         with path.open("rb") as file:
             try:
@@ -132,7 +103,7 @@ def changed_alone(path: Path, *, on_wait: Callable[[], None]) -> Iterator[None]:
 def _lock(file: BinaryIO, *, wait: bool = False) -> None:
     """Lock a file until it is closed.
 
-    BlockingIOError says that somebody else has it, any other OSError that there are no locks.
+    A BlockingIOError means that another process has it, any other OSError that there are no locks.
     """
     if os.name != "posix":
         raise OSError(errno.ENOTSUP, "No locks")
@@ -142,7 +113,7 @@ def _lock(file: BinaryIO, *, wait: bool = False) -> None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what was being written by processes that are no more: nobody has locked it."""
+    """Remove the unfinished files of processes that have ended: nobody has locked them."""
     for path in folder.glob(".eqsep-*.part"):
         with suppress(OSError):
             if not _PART.fullmatch(path.name) or time.time() - path.stat().st_mtime < _YOUNG:
@@ -154,9 +125,9 @@ def _remove_abandoned(folder: Path) -> None:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let what a shell or a scheduler sends to end a process run its last steps too.
+    """Let signals that end a process run its last steps, unless they are handled already.
 
-    Only the main thread may say so; who handles the signal already goes on doing so.
+    Only the main thread may handle signals.
     """
     taken: list[int] = []
     if threading.current_thread() is threading.main_thread():
@@ -181,7 +152,7 @@ def _end(number: int, _: object) -> None:
 
 
 def _settle(folder: Path) -> None:
-    """See that the renaming outlasts a loss of power, where folders can be told so."""
+    """Make a renaming outlast a loss of power, where folders can be synchronised."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:

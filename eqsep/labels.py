@@ -1,4 +1,4 @@
-"""The door for labels: whatever names the classes, 1 is the anomaly from here on."""
+"""Labels: which one is normal. Whatever the classes are called, 1 is the anomaly from here on."""
 
 import re
 from dataclasses import dataclass, replace
@@ -11,18 +11,16 @@ from eqsep.arrays import objects, to_numpy
 from eqsep.errors import EqsepWarning, ParameterError, UserError, quoted, warn
 from eqsep.schemas import NONE, TEXTS, check_parts, damaged, either, kept
 
-UNLABELLED = -1  # the code of a row of which nothing is known
-NORMAL = "normal"  # what normal rows are called where nobody says another name
-WITHOUT = "without a label"  # how rows of which nothing is known are counted
-UNSEEN, OR = "unseen", " or "  # how alarms like no seen kind are called; between several names
-TRUTHS = ("0", "1", "false", "true")  # as texts: no names of kinds
+UNLABELLED = -1  # the code of a row without a label
+NORMAL = "normal"  # the default name of normal rows
+WITHOUT = "without a label"  # the name under which unlabelled rows are counted
+UNSEEN, OR = "unseen", " or "  # the name of alarms like no seen kind; between several names
+TRUTHS = ("0", "1", "false", "true")  # as texts: not names of kinds
 
 
 def natural_order(label: str) -> tuple[tuple[bool, float, str], ...]:
     """The key by which labels are listed: numbers in them by their value.
 
-    Examples
-    --------
     >>> sorted(["10", "2", "1", "dos 10", "dos 9"], key=natural_order)
     ['1', '2', '10', 'dos 9', 'dos 10']
     """
@@ -30,7 +28,7 @@ def natural_order(label: str) -> tuple[tuple[bool, float, str], ...]:
     return tuple((not p.isdigit(), float(p) if p.isdigit() else 0.0, p) for p in parts if p)
 
 
-USUAL_NORMAL = (NORMAL, 0)  # labels of normal rows, where nobody says which; False is 0 too
+USUAL_NORMAL = (NORMAL, 0)  # the labels of normal rows by default; False is 0 too
 
 
 class GuessedLabelWarning(EqsepWarning):
@@ -41,21 +39,15 @@ class GuessedLabelWarning(EqsepWarning):
 class Labels:
     """The two classes of a fit: the normal label, and what counts as anomalous.
 
-    Attributes
-    ----------
-    classes : ndarray of shape (2,)
-        The normal label, then the anomalous one: what `predict` answers with. Several kinds of
-        anomaly share the name "anomaly".
-    kinds : ndarray
-        The labels that count as anomalous. None, for numbers, where only the normal label has
-        been seen: the first other one will be it, and meanwhile `classes` holds 1 (or 0 beside 1).
-    by_name : bool
-        Whether the normal class was known by its name, so that any other name is an anomaly.
+    `classes` are the normal and the anomalous label, which `predict` returns; several kinds share
+    the name "anomaly". `kinds` are the labels that count as anomalous: none if labels are numbers
+    and only the normal one has been seen. The first other one will be it, and until then `classes`
+    holds 1 (or 0, if 1 is normal).
     """
 
     classes: np.ndarray
     kinds: np.ndarray
-    by_name: bool
+    by_name: bool  # the normal class was known by its name: any other name is an anomaly
 
     def encode(self, y: Any) -> np.ndarray:
         """1.0 where `y` is anomalous, 0.0 where it is normal; an unknown label is an error."""
@@ -72,7 +64,7 @@ class Labels:
             anomalous = f" or {listed(self.kinds)} (anomalous)" if len(self.kinds) else ""
             raise UserError(
                 f"Unknown labels {listed(y[unknown])}: expected {self.classes[0]} (normal)"
-                f"{anomalous}. Correct them, or fit anew with them."
+                f"{anomalous}. Correct them, or fit again with them."
             )
         return 1.0 - is_normal
 
@@ -91,12 +83,8 @@ class Labels:
 
 
 def may_be_normal(label: Any, *, normal: Any) -> bool:
-    """Whether a row with this label may be a normal one, before all labels have been seen.
+    """Whether a row with this label, or None, may be normal, before all labels have been seen.
 
-    A missing label, None, may stand for a normal row.
-
-    Examples
-    --------
     >>> [may_be_normal(label, normal=None) for label in ("normal", False, None, "smurf", 1)]
     [True, True, True, False, False]
     >>> may_be_normal("normal", normal="good")
@@ -133,13 +121,10 @@ def listed(labels: np.ndarray) -> str:
 def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Labels:
     """Which label of `y` is normal, and which labels are anomalous.
 
-    `normal=None` means 0, False or "normal", whichever occurs. Where none does, two labels are
-    taken in sorted order, as scikit-learn does, with a warning; more are an error.
-    `one_class=True` lets one of the two classes be absent, as in a piece of the data, where the
-    label is 0, 1 or a name, or `normal` is given.
+    `normal=None` means 0, False or "normal", whichever occurs. If none does, two labels are taken
+    in sorted order, as scikit-learn does, with a warning; more are an error. `one_class=True` lets
+    one of the two classes be absent, if the label is 0, 1 or a name, or `normal` is given.
 
-    Examples
-    --------
     >>> read_labels([0, 1, 1]).classes
     array([0, 1])
     >>> read_labels(["smurf", "normal", "neptune"]).classes
@@ -161,10 +146,16 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
         from sklearn.utils.multiclass import type_of_target
 
         example = str(labels[0] if known is None else known)
+        hint = f"Say which of these names is the normal one: normal={example!r}, for example."
+        if not named:
+            hint = (
+                f"Several kinds of anomaly go by names, not numbers: pass y.astype(str) with "
+                f"normal={example!r}, for example, or label normal rows 0 and all others 1."
+            )
         raise UserError(
             f"Only binary classification is supported. The type of the target is "
             f"{type_of_target(labels)}: there are {len(labels)} labels ({listed(labels)}).",
-            hint=_hint(example, named=named),
+            hint=hint,
             topic="many_names" if named else "many_numbers",
             label=example,
         )
@@ -181,18 +172,8 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
     return _labels(labels, labels[0] if known is None else known, by_name=known is not None)
 
 
-def _hint(example: str, *, named: bool) -> str:
-    """What to do about more than two labels that are numbers, or of which none is known."""
-    if named:
-        return f"Say which of these names is the normal one: normal={example!r}, for example."
-    return (
-        f"Several kinds of anomaly go by names, not numbers: pass y.astype(str) with "
-        f"normal={example!r}, for example, or label normal rows 0 and all others 1."
-    )
-
-
 def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:
-    """The normal one of `labels`, or None where nothing says which it is."""
+    """The normal one of `labels`, or None if that is not known."""
     if normal is not None:
         if normal not in labels.tolist():
             raise ParameterError(
@@ -214,7 +195,7 @@ def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> Labels:
 
 
 def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
-    """The classes where only one label has been seen, and something says what it means."""
+    """The classes if only one label has been seen, and its meaning is known."""
     if named:
         known = NORMAL if normal is None else normal
         return _labels(np.array([label]), known, by_name=True)
@@ -234,28 +215,17 @@ def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a label says nothing: None, NaN, pandas' NA, or an empty name."""
+    """Whether a label is None, NaN, pandas' NA, or an empty name."""
     return label is None or type(label).__name__ == "NAType" or label != label or label == ""
 
 
 @dataclass(frozen=True)
 class RowLabels:
-    """What is known of each row.
+    """What is known of each row."""
 
-    Attributes
-    ----------
-    code : ndarray of int of shape (n_rows,)
-        0 where a row is normal, the place in `kinds` plus one where it is of that kind, and
-        `UNLABELLED` where nothing is known.
-    kinds : tuple of str
-        The kinds of anomaly, in the order in which they were first seen.
-    labels : Labels or None
-        How labels are read from here on; None while no label was ever given.
-    """
-
-    code: np.ndarray
-    kinds: tuple[str, ...]
-    labels: Labels | None
+    code: np.ndarray  # 0 if normal, the place in `kinds` plus one, or `UNLABELLED`
+    kinds: tuple[str, ...]  # of anomaly, in the order in which they were first seen
+    labels: Labels | None  # how labels are read from here on; None before the first label
 
     @property
     def is_anomaly(self) -> np.ndarray:
@@ -263,7 +233,7 @@ class RowLabels:
         return (self.code > 0).astype(float)
 
     def trusting_unlabelled(self) -> "RowLabels":
-        """The same with rows without a label as normal ones."""
+        """The same with unlabelled rows as normal ones."""
         return replace(self, code=np.where(self.code == UNLABELLED, 0, self.code))
 
     def of_no_row(self) -> "RowLabels":
@@ -279,7 +249,7 @@ class RowLabels:
         return RowLabels(self.code[:0], kinds, labels)
 
     def state(self) -> dict[str, Any]:
-        """The parts of a model file: how labels are read. Rows have no part in it."""
+        """The parts of a model file: how labels are read, without rows."""
         return {"kinds": list(self.kinds), "labels": self.labels}
 
     @classmethod
@@ -289,7 +259,7 @@ class RowLabels:
         check_parts(state, schemas, "RowLabels")
         kinds, labels = state["kinds"], state["labels"]
         if "" in kinds or (kinds and labels is None):
-            damaged("its kinds of anomaly have no name, or no normal class beside them")
+            damaged("its kinds of anomaly have no name, or no normal class with them")
         named = labels is not None and labels.by_name
         if named and {labels.classes.dtype.kind, labels.kinds.dtype.kind} != {"U"}:
             damaged("its labels are said to be names, and are numbers")
@@ -299,17 +269,11 @@ class RowLabels:
 def read_row_labels(
     y: Any, *, n_rows: int, normal: Any, known: "RowLabels | None" = None
 ) -> RowLabels:
-    """The labels `y` of `n_rows` rows; None, or a missing one, says that nothing is known.
+    """The labels `y` of `n_rows` rows, which may be missing, or None for all rows.
 
-    Parameters
-    ----------
-    normal : label or None
-        Which label is normal; None means 0, False or "normal", whichever occurs.
-    known : RowLabels or None
-        What earlier labels were: later ones are read the same way, and may name more kinds.
+    `normal` is that of `read_labels`. They are read as the `known` ones of earlier rows were, and
+    may name more kinds.
 
-    Examples
-    --------
     >>> labels = read_row_labels(["normal", None, "smurf"], n_rows=3, normal=None)
     >>> labels.code.tolist(), labels.kinds
     ([0, -1, 1], ('smurf',))
@@ -326,10 +290,14 @@ def read_row_labels(
         return RowLabels(np.full(n_rows, UNLABELLED), kinds, labels)
     given = column(distinct)
     if labels is None:
+        first = given
         some_missing = known is not None or bool((place == UNLABELLED).any())
-        labels = _first_labels(given, normal=normal, some_missing=some_missing)
+        if some_missing and given.dtype.kind in "US":  # none need be the normal one
+            first = np.append(given, NORMAL if normal is None else normal)
+        labels = read_labels(first, normal=normal, one_class=True)
     labels = labels.including(given)
-    names = np.where(labels.encode(given) == 1, _names(given, labels), "").tolist()
+    own = given.astype(str) if labels.by_name else "anomaly"
+    names = np.where(labels.encode(given) == 1, own, "").tolist()
     new = [name for name in dict.fromkeys(names) if name not in ("", *kinds)]
     _check_words(new)
     if known and known.labels:
@@ -340,7 +308,7 @@ def read_row_labels(
 
 
 def _check_words(kinds: list[str]) -> None:
-    """Refuse a kind whose name is what `predict_kind` says of other rows."""
+    """Refuse names that `predict_kind` returns for other rows."""
     for word, rows in (("normal", "rows that pass"), ("unseen", "alarms like no seen kind")):
         if word in kinds:
             raise UserError(
@@ -350,7 +318,7 @@ def _check_words(kinds: list[str]) -> None:
 
 
 def _check_truths(new: list[str], kinds: tuple[str, ...], *, normal: str) -> None:
-    """Refuse 0 and 1 as new kinds beside names: more likely they mean normal and anomalous."""
+    """Refuse 0 and 1 as new kinds among names: more likely they mean normal and anomalous."""
     found = [name for name in new if name.casefold() in TRUTHS]
     if found and not any(kind.casefold() in TRUTHS for kind in kinds):
         raise UserError(
@@ -361,25 +329,11 @@ def _check_truths(new: list[str], kinds: tuple[str, ...], *, normal: str) -> Non
         )
 
 
-def _names(given: np.ndarray, labels: Labels) -> np.ndarray:
-    """What each label is called as a kind: its own name, or "anomaly" for a number."""
-    return given.astype(str) if labels.by_name else np.full(len(given), "anomaly")
-
-
-def _first_labels(given: np.ndarray, *, normal: Any, some_missing: bool) -> Labels:
-    """How labels are read. If some rows have none, no name need be the normal one."""
-    if some_missing and given.dtype.kind in "US":
-        given = np.append(given, "normal" if normal is None else normal)
-    return read_labels(given, normal=normal, one_class=True)
-
-
 def label_codes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """The distinct labels, in the order in which they come, and the place of each row's label.
 
-    The place of a missing label is `UNLABELLED`: None, NaN, pandas' NA, or an empty name.
+    The place of a missing label (None, NaN, pandas' NA, an empty name) is `UNLABELLED`.
 
-    Examples
-    --------
     >>> label_codes(["smurf", None, "normal", "smurf"], 4)
     (array(['smurf', 'normal'], dtype='<U6'), array([ 0, -1,  1,  0]))
     """
@@ -407,7 +361,7 @@ def label_codes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def label_objects(y: Any, n_rows: int) -> np.ndarray:
-    """The labels of `n_rows` rows as objects, None where one is missing."""
+    """The labels of `n_rows` rows as objects, None for a missing one."""
     distinct, place = label_codes(y, n_rows)
     return objects([*distinct.tolist(), None])[place]
 
@@ -421,9 +375,9 @@ def _arrow_coded(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _without_missing(labels: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The labels that say something, in their own type; the places of the others are one."""
-    known = [label for label in labels.tolist() if not is_missing(label)]
+    """The labels that are not missing, in their type, and the places among them."""
     kept = np.array([not is_missing(label) for label in labels.tolist()], dtype=bool)
+    known = labels[kept].tolist()
     values = labels[kept] if labels.dtype.kind != "O" else np.array(known)
     if any(isinstance(label, str) for label in known):
         values = np.array([str(label) for label in known])
@@ -432,7 +386,7 @@ def _without_missing(labels: np.ndarray, place: np.ndarray) -> tuple[np.ndarray,
 
 
 def _array(y: Any) -> np.ndarray:
-    """Labels of any library as an array; in a list, what is missing stays so beside names."""
+    """Labels of any library as an array; in a list of names, missing ones stay missing."""
     array = to_numpy(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if isinstance(y, list | tuple) and array.dtype.kind in "US" and array.ndim == 1:
         return objects(y)

@@ -1,7 +1,4 @@
-"""How far long work is: the library reports it to a listener, where there is one.
-
-A command listens, and shows a bar or writes to a log; the library knows no console.
-"""
+"""How far long work is, reported to a listener if there is one: the command shows a bar."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,19 +10,16 @@ Report = Callable[[float], None]  # called with how much more is done
 
 
 class Listener(Protocol):
-    """Who is told how far work is."""
+    """Receives reports of how far work is."""
 
     def phase(self, name: str, total: float | None = None, unit: str = "") -> None:
-        """Begin a phase, of so many units where that is known."""
+        """Begin a phase, of so many units if that is known."""
 
     def expect(self, total: float, unit: str) -> None:
         """Begin to count the present phase, of so many units."""
 
     def advance(self, n: float, unit: str) -> None:
-        """Count what is done; nothing where the phase is counted in another unit.
-
-        Several threads may call it at once.
-        """
+        """Count what is done, if the phase is counted in this unit; from any thread."""
 
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
@@ -54,7 +48,7 @@ def expect(total: float, unit: str) -> None:
 
 
 def reporter(unit: str) -> Report:
-    """What reports work in this unit to the present listener, from other threads too."""
+    """A function that reports work in this unit to the present listener, from any thread."""
     listener = _listener.get()
     return _ignore if listener is None else partial(listener.advance, unit=unit)
 
@@ -65,7 +59,7 @@ def _ignore(n: float) -> None:
 
 @contextmanager
 def steps(total: int, unit: str) -> Iterator[Report]:
-    """Report steps of the present phase, whose own phases are not reported."""
+    """Report steps of the present phase; phases within a step are not reported."""
     expect(total, unit)
     report = reporter(unit)
     with reported_to(None):

@@ -1,9 +1,8 @@
 """Schemas: what the parts of a kept object may be, checked before the object is built.
 
 A class that is kept in a model file has `state()`, its parts by name, and `from_state()`, which
-checks them by schemas and builds the object; `Kept` does both for a dataclass. A schema sees a part
-and the sizes known so far, by name: the first array with an axis "m" fixes m, and all others must
-agree.
+checks them and builds the object; `Kept` does both for a dataclass. A schema gets a part and the
+sizes known so far, by name: the first array with an axis "m" fixes m, and all others must agree.
 """
 
 import math
@@ -49,14 +48,7 @@ def summary(value: Any) -> str:
 
 
 def fits(shape: tuple[int, ...], axes: tuple[str | int | None, ...], sizes: Sizes) -> bool:
-    """Whether the shape has these axes: a size, a name for one of at least 1, or None for any.
-
-    Examples
-    --------
-    >>> sizes = {"d": 3}
-    >>> fits((5, 3), ("m", "d"), sizes), fits((4,), ("m",), sizes), sizes
-    (True, False, {'d': 3, 'm': 5})
-    """
+    """Whether the shape has these axes: a size, a name for one of at least 1, or None for any."""
     return len(shape) == len(axes) and all(map(lambda n, a: _agrees(n, a, sizes), shape, axes))
 
 
@@ -80,8 +72,8 @@ def array_of(*axes: str | int | None, kinds: str = "f", finite: bool = True) -> 
             return False
         return value.dtype.kind != "f" or not finite or bool(np.isfinite(value).all())
 
-    told = " of finite numbers" if kinds == "f" and finite else ""
-    return Schema(f"an array of shape ({shape}){told}", accepts)
+    numbers = " of finite numbers" if kinds == "f" and finite else ""
+    return Schema(f"an array of shape ({shape}){numbers}", accepts)
 
 
 def bounded(*axes: str | int | None, dtype: str) -> Schema:
@@ -97,49 +89,42 @@ def bounded(*axes: str | int | None, dtype: str) -> Schema:
     return Schema(f"{shaped.description} as {dtype}", accepts)
 
 
-def _is_number(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001  the shape of all of them
+def plain(description: str, is_valid: Callable[[Any], bool]) -> Schema:
+    """A value that can be judged on its own."""
+    return Schema(description, lambda value, sizes: is_valid(value))  # noqa: ARG005
+
+
+def _is_number(value: Any) -> bool:
     is_number = type(value) in (int, float) or isinstance(value, np.integer | np.floating)
     return is_number and bool(-math.inf < value < math.inf)
 
 
-def _is_positive(value: Any, sizes: Sizes) -> bool:
-    return _is_number(value, sizes) and bool(0 < value < math.inf)
-
-
-def _is_whole(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
+def _is_whole(value: Any) -> bool:
     return (type(value) is int or isinstance(value, np.integer)) and bool(value >= 1)
 
 
-def _is_flag(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
-    return type(value) is bool or isinstance(value, np.bool_)
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
 
 
-def _is_label(value: Any, sizes: Sizes) -> bool:
-    return isinstance(value, str | np.str_) or _is_flag(value, sizes) or _is_number(value, sizes)
+def _are_texts(value: Any) -> bool:
+    are_texts = type(value) is list and all(type(text) is str for text in value)
+    return are_texts and len(set(value)) == len(value)
 
 
-def _are_texts(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
-    return (
-        type(value) is list
-        and all(type(text) is str for text in value)
-        and len(set(value)) == len(value)
-    )
-
-
-NUMBER = Schema("a finite number", _is_number)
-POSITIVE = Schema("a finite number above 0", _is_positive)
-WHOLE = Schema("a whole number of at least 1", _is_whole)
-FLAG = Schema("True or False", _is_flag)
-LABEL = Schema("a label", _is_label)
-TEXTS = Schema("a list of distinct strings", _are_texts)
-RATE = Schema(
-    "a number between 0 and 1",
-    lambda value, sizes: _is_positive(value, sizes) and bool(value < 1),
-)
-BOUND = Schema(
-    "an unsigned number of 64 bits",
-    lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
-)
+NUMBER = plain("a finite number", _is_number)
+NOT_NEGATIVE = plain("a finite number of at least 0", lambda v: _is_number(v) and bool(v >= 0))
+POSITIVE = plain("a finite number above 0", lambda v: _is_number(v) and bool(v > 0))
+RATE = plain("a number between 0 and 1", lambda v: _is_number(v) and bool(0 < v < 1))
+WHOLE = plain("a whole number of at least 1", _is_whole)
+KEY = plain("a whole number of 32 bits", lambda v: type(v) is int and 0 <= v < 2**32)
+BOUND = plain("an unsigned number of 64 bits", lambda v: isinstance(v, np.uint64))
+FLAG = plain("True or False", _is_flag)
+TEXT = plain("a string", lambda v: type(v) is str)
+TEXTS = plain("a list of distinct strings", _are_texts)
+LABEL = plain("a label", lambda v: isinstance(v, str | np.str_) or _is_flag(v) or _is_number(v))
+NONE = plain("None", lambda v: v is None)
+DICT = plain("a dict", lambda v: type(v) is dict)
 CLASSES = array_of(2, kinds="biufU")
 
 
@@ -151,9 +136,8 @@ def either(*options: Schema) -> Schema:
 
 def word(*words: Any) -> Schema:
     """One of these values, of the same type."""
-    return Schema(
-        f"one of {words}",
-        lambda value, sizes: any(type(value) is type(k) and value == k for k in words),  # noqa: ARG005
+    return plain(
+        f"one of {words}", lambda v: any(type(v) is type(known) and v == known for known in words)
     )
 
 
@@ -161,7 +145,7 @@ def counted(axis: str) -> Schema:
     """The number that the axis is long."""
     return Schema(
         f"the number of {axis}",
-        lambda value, sizes: _is_whole(value, sizes) and _agrees(int(value), axis, sizes),
+        lambda value, sizes: _is_whole(value) and _agrees(int(value), axis, sizes),
     )
 
 
@@ -182,14 +166,11 @@ def instance(
 def kept(*classes: type, optional: bool = False) -> Schema:
     """An object of one of these classes; if it is `optional`, or None."""
     allowed = (*classes, type(None)) if optional else classes
-    return Schema(
-        " or ".join(cls.__name__ for cls in classes),
-        lambda value, sizes: type(value) in allowed,  # noqa: ARG005
-    )
+    return plain(" or ".join(cls.__name__ for cls in classes), lambda v: type(v) in allowed)
 
 
 def items(item: Schema, *, least: int = 0) -> Schema:
-    """A list, each item of which fits the schema."""
+    """A list of items that fit the schema."""
     return Schema(
         f"a list of {item.description}",
         lambda value, sizes: (
@@ -201,7 +182,7 @@ def items(item: Schema, *, least: int = 0) -> Schema:
 
 
 def entries(entry: Schema, *, among: Collection[str] | None = None) -> Schema:
-    """A dict with some of these keys, or any, each value of which fits the schema."""
+    """A dict with some of these keys, or any, and values that fit the schema."""
     return Schema(
         f"a dict of {entry.description}",
         lambda value, sizes: (
@@ -212,29 +193,14 @@ def entries(entry: Schema, *, among: Collection[str] | None = None) -> Schema:
     )
 
 
-NOT_NEGATIVE = Schema(
-    "a finite number of at least 0",
-    lambda value, sizes: NUMBER.accepts(value, sizes) and bool(value >= 0),
-)
-TEXT = Schema("a string", lambda value, sizes: type(value) is str)  # noqa: ARG005
-KEY = Schema(
-    "a whole number of 32 bits",
-    lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
-)
-NONE = Schema("None", lambda value, sizes: value is None)  # noqa: ARG005
-DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
-
-
 def check(
     parts: Mapping[str, Any], schemas: Mapping[str, Schema], name: str, *, sizes: Sizes
 ) -> None:
     """Refuse parts that do not fit their schemas."""
     for part, schema in schemas.items():
         if not schema.accepts(parts[part], sizes):
-            raise ModelFileError(
-                f"The model file is damaged: {name.split('.')[-1]}.{part} should be "
-                f"{schema.description}, but is {summary(parts[part])}."
-            )
+            where = f"{name.split('.')[-1]}.{part}"
+            damaged(f"{where} should be {schema.description}, but is {summary(parts[part])}")
 
 
 def check_names(parts: Mapping[str, Any], name: str, *, required: Any, optional: Any = ()) -> None:
@@ -256,13 +222,12 @@ def _listed(names: set[str]) -> str:
 def check_parts(
     parts: Mapping[str, Any], schemas: Mapping[str, Schema], of: type | str, *, optional: Any = ()
 ) -> None:
-    """Refuse parts of which a required one is missing, one is unknown or does not fit.
+    """Refuse parts if a required one is missing, or one is unknown or does not fit.
 
-    Of a dataclass, which is built from the parts, fields with a default are optional: an older file
-    lacks those that came later.
+    Fields of a dataclass with a default are optional: an older file lacks those that came later.
     """
     name = of if isinstance(of, str) else of.__name__
-    if not isinstance(of, str):
+    if isinstance(of, type):
         no_default = (MISSING, MISSING)
         optional = [f.name for f in fields(of) if (f.default, f.default_factory) != no_default]
     required = [part for part in schemas if part not in optional]
@@ -271,7 +236,7 @@ def check_parts(
 
 
 class Kept:
-    """A dataclass that a model file holds: the fields that have a schema, as they are."""
+    """A dataclass that a model file holds: its fields that have a schema, as they are."""
 
     SCHEMAS: ClassVar[Mapping[str, Schema]]
 

@@ -95,7 +95,7 @@ def test_the_private_names_of_other_libraries_are_known():
     """What has no public name: torch's product of bytes, which `test_gpu` tries, and what a fitted
     SVC is made of, which `test_persistence` does; `os._exit` is documented as it is.
     """
-    known = {("gpu.py", "_int_mm"), ("foreign.py", "_gamma"), ("console.py", "_exit")}
+    known = {("gpu.py", "_int_mm"), ("registry.py", "_gamma"), ("console.py", "_exit")}
     assert private_names(MODULES) == known
 
 

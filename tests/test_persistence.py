@@ -34,9 +34,8 @@ from eqsep.kernels import FunctionKernel
 from eqsep.persistence import ModelFileError, save_model
 from eqsep.persistence.container import OLDEST, VERSION, pack, unpack
 from eqsep.persistence.files import Reader, Writer
-from eqsep.persistence.foreign import PRIVATE
 from eqsep.persistence.migrations import CHANGES, GONE, RENAMED, Change
-from eqsep.persistence.registry import CODECS
+from eqsep.persistence.registry import CODECS, PRIVATE
 from eqsep.solvers import BFGS
 
 every = pytest.mark.parametrize("fitted", ESTIMATORS, indirect=True)
@@ -479,13 +478,13 @@ def test_characters_and_booleans_are_checked():
     for dtype, item in (("<U1", b"\xff\xff\xff\xff"), ("|b1", b"\x02")):
         entry = {"dtype": dtype, "shape": [1], "order": "C"}
         document = {"eqsep": "0", "model": {"array": 0}, "arrays": [entry]}
-        with pytest.raises(ModelFileError, match=r"neither true nor false|no character"):
+        with pytest.raises(ModelFileError, match=r"neither true nor false|invalid character"):
             unpack(put_together(document, item))
 
 
 def test_scalars_and_names_are_checked():
     for kind in ("scalar", "names"):
-        with pytest.raises(ModelFileError, match=r"has a shape|are no strings"):
+        with pytest.raises(ModelFileError, match=r"has a shape|are not strings"):
             Reader([np.zeros((1, 1))]).value({kind: 0})
 
 

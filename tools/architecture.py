@@ -46,7 +46,7 @@ UPWARDS = {
 BY_NAME = {
     "__init__.py",  # the public names, when they are asked for
     "detector/__init__.py",  # likewise
-    "persistence/codecs.py",  # the classes of a model file, all in its registry
+    "persistence/registry.py",  # the classes that a model file may name
     "cli/__init__.py",  # a command, when it runs
     "datasets/embeddings.py",  # packages of others
 }

@@ -1,7 +1,7 @@
 """Columns that move together: how far a row is from the ellipsoid in which normal rows lie.
 
-Each value of a row may be usual and their combination not: a sensor that says another thing than
-its neighbours. A kernel over many columns sees such a row late, since each difference is small.
+Each value of a row may be usual and their combination not: a sensor that disagrees with its
+neighbours. A kernel over many columns sees such a row late, since each difference is small.
 """
 
 from dataclasses import dataclass, replace
@@ -31,21 +31,11 @@ class Ellipsoid(Kept):
     r = (mean of y_j⁴)^(1/4): unlike the Mahalanobis distance it is sensitive to a single axis.
     Steps beyond the edge, the distance of 95 % of the normal rows, are log(r / edge) / tail, where
     the tail is the mean of log(r / edge) over the normal rows beyond: one step makes a normal row
-    rarer by a factor of e.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (n_columns,)
-    axes : ndarray of shape (n_columns, n_axes)
-        From deviations from the centre to y.
-    edge, tail : float
-    weight : float
-        What a step counts: `step` R² / (1 - R²), at most 10 of them, R² the mean share of a
-        column's variance that the others explain; less where the tail is heavier than Gaussian.
+    rarer by a factor of e. A step counts `weight`.
     """
 
     centre: np.ndarray
-    axes: np.ndarray
+    axes: np.ndarray  # from deviations from the centre to y; (n_columns, n_axes)
     edge: float
     tail: float
     weight: float
@@ -67,21 +57,11 @@ class Ellipsoid(Kept):
         *,
         step: float = 0.05,
     ) -> Self | None:
-        """The ellipsoid of some normal rows; None where less than two columns vary, or too many.
+        """The ellipsoid of some normal rows; None if fewer than two columns vary, or too many.
 
-        The covariance is that of Ledoit and Wolf, which few rows do not lead astray. A row with a
-        weight of 2 counts as two.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> rng = np.random.RandomState(0)
-        >>> level = rng.normal(size=(2000, 1))
-        >>> rows = level + rng.normal(scale=0.1, size=(2000, 3))
-        >>> ellipsoid = Ellipsoid.of(rows, rng)
-        >>> y = ellipsoid.along(np.array([[2.0, 2.0, 2.0], [1.0, 1.0, -1.0]]))
-        >>> ellipsoid.excess(y).round(1)
-        array([0. , 8.4])
+        The covariance is that of Ledoit and Wolf, which is robust for few rows. A row with a weight
+        of 2 counts as two. With R² the mean share of a column's variance that the others explain,
+        the weight of a step is `step` R² / (1 - R²), less for a tail heavier than Gaussian.
         """
         most = min(MOST_ROWS, MOST_VALUES // max(rows.shape[1], 1))
         if len(rows) > most:
@@ -113,12 +93,12 @@ class Ellipsoid(Kept):
 
     @property
     def is_heavy(self) -> bool:
-        """Whether so many normal rows lie far out that an axis by itself tells little."""
+        """Whether so many normal rows lie far out that a single axis means little."""
         return self._heaviness > _HEAVY
 
     @property
     def _heaviness(self) -> float:
-        """The tail beside that of Gaussian rows."""
+        """The tail relative to that of Gaussian rows."""
         return float(self.axes.shape[1] ** 0.5 * self.tail / _GAUSSIAN)
 
     def along(self, rows: Any, places: np.ndarray | None = None) -> Any:
@@ -139,19 +119,17 @@ class Ellipsoid(Kept):
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     if weight is None:
-        deviation: np.ndarray = rows.std(axis=0)
-        return deviation
+        return np.asarray(rows.std(axis=0))
     centre = np.average(rows, axis=0, weights=weight)
     return np.asarray(np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight)))
 
 
 def _covariance(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """That of Ledoit and Wolf of centred rows."""
+    """The covariance of centred rows by Ledoit and Wolf."""
     if weight is None:
         from sklearn.covariance import ledoit_wolf  # slow to import, and only a fit needs it
 
-        covariance: np.ndarray = ledoit_wolf(rows)[0]
-        return covariance
+        return np.asarray(ledoit_wolf(rows)[0])
     n, n_columns = weight.sum(), rows.shape[1]
     raw = (rows * weight[:, None]).T @ rows / n
     mean, square = np.trace(raw) / n_columns, np.sum(raw**2)
@@ -162,7 +140,7 @@ def _covariance(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 
 def _quantile(values: np.ndarray, share: float, weight: np.ndarray | None) -> float:
-    """That of NumPy, which is linear between values, of values that count so much."""
+    """NumPy's quantile, linear between values, of weighted values."""
     if weight is None:
         return float(np.quantile(values, share))
     order = np.argsort(values, kind="stable")

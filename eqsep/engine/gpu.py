@@ -1,12 +1,11 @@
-"""Local kernels and their sums on a GPU, in single precision, without a pass over memory too many.
+"""Local kernels and their sums on a GPU, in single precision.
 
-Tensor cores sum up in single precision or worse, and over millions of rows that is not enough to
-solve for coefficients. Whole numbers they sum up exactly. So kernel values, which lie between 0 and
-1, are rounded to 1 / 32,512 and written in two digits of eight bits; products of digits are sums of
-whole numbers without any error. What is left is the rounding of each value.
+Tensor cores sum in single precision or worse, and over millions of rows that is not enough to solve
+for coefficients; whole numbers they sum exactly. So kernel values, which lie between 0 and 1, are
+rounded to 1 / 32,512 and written in two digits of eight bits.
 
-Laplacian and Gaussian kernels are compiled by Triton (`tiles`). Where this is not installed, and on
-processors, the same is done by plain tensor operations.
+Laplacian and Gaussian kernels are compiled by Triton (`tiles`); without it, and on processors,
+plain tensor operations do the same.
 """
 
 import math
@@ -48,7 +47,7 @@ def is_fast(x: Any) -> bool:
 
 
 def is_tiled(x: Any) -> bool:
-    """Whether it is, and Triton is there to compile for it."""
+    """Whether it is, and Triton is installed."""
     return is_fast(x) and _has_triton()
 
 
@@ -65,7 +64,7 @@ class Form(NamedTuple):
 
 
 def values(X: Any, C: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
-    """The kernel of the form.  (n, d), (m, d) -> (n, m)"""
+    """The kernel of the form, by Triton where it is installed.  (n, d), (m, d) -> (n, m)"""
     import torch
 
     if not is_tiled(X):
@@ -78,12 +77,10 @@ def values(X: Any, C: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
 
 
 def sums(X: Any, C: Any, coef: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
-    """Σ_j a_j k(x, c_j) of each row, with k of the form.  (n, d), (m, d), (m,) -> (n,)"""
+    """Σ_j a_j k(x, c_j) of each row, k of the form, by Triton.  (n, d), (m, d), (m,) -> (n,)"""
     import torch
 
     coef = coef.to(X.dtype)
-    if not is_tiled(X):
-        return values(X, C, form) @ coef
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     out = torch.empty(xt.shape[1], device=X.device)
     coef = torch.nn.functional.pad(coef, (0, ct.shape[1] - C.shape[0]))
@@ -92,11 +89,9 @@ def sums(X: Any, C: Any, coef: Any, form: Form) -> Any:  # pragma: no cover  nee
 
 
 def digits(X: Any, C: Any, scale: Any, form: Form) -> Digits:  # pragma: no cover  needs a GPU
-    """k(x, c) of the form, times each row's scale, as digits; those beyond n and m are 0."""
+    """k(x, c) of the form, times each row's scale, as digits, by Triton; 0 beyond n and m."""
     import torch
 
-    if not is_tiled(X):
-        return digits_of(values(X, C, form), scale)
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     scale = torch.nn.functional.pad(scale.float(), (0, xt.shape[1] - X.shape[0]))
     both = torch.empty((2, ct.shape[1], xt.shape[1]), dtype=torch.int8, device=X.device)
@@ -107,15 +102,7 @@ def digits(X: Any, C: Any, scale: Any, form: Form) -> Digits:  # pragma: no cove
 def digits_of(k: Any, scale: Any, *, n: int = 0) -> Digits:
     """Values between -1 and 1, times each row's scale of at most `SCALE`, as digits.
 
-    Zeros are added below, up to `n` rows at least, and beside.
-
-    Examples
-    --------
-    >>> import torch
-    >>> digits = digits_of(torch.tensor([[1.0, 0.5]]), torch.tensor([SCALE]))
-    >>> whole = 256 * digits.high.int() + digits.low.int()
-    >>> (whole[:2, 0] / SCALE).tolist()
-    [1.0, 0.5]
+    They are padded with zeros, to at least `n` rows.
     """
     import torch
 
@@ -199,7 +186,7 @@ def summed(
 
 
 def _sent(array: np.ndarray, device: Any) -> Any:
-    """In double precision there; a GPU goes on with what it does meanwhile."""
+    """A tensor in double precision on the device, sent while a GPU works."""
     import torch
 
     here = torch.as_tensor(array, dtype=torch.float64)
@@ -218,7 +205,6 @@ def combined(kernel: Any, landmarks: Any, X: Any, coef: Any) -> Any:
 
 @cache
 def _has_triton() -> bool:  # pragma: no cover  needs a GPU
-    """Whether Triton is there to compile for a GPU."""
     return find_spec("triton") is not None
 
 
@@ -236,13 +222,7 @@ def _by_column(X: Any, side: int) -> Any:  # pragma: no cover  needs a GPU
 
 
 def _over_tiles(  # pragma: no cover  needs a GPU
-    program: Any,
-    xt: Any,
-    ct: Any,
-    places: tuple[Any, ...],
-    form: Form,
-    *,
-    across: bool = True,
+    program: Any, xt: Any, ct: Any, places: tuple[Any, ...], form: Form, *, across: bool = True
 ) -> None:
     (d, n), m = xt.shape, ct.shape[1]
     grid = (n // _ROWS, m // _LANDMARKS) if across else (n // _ROWS,)

@@ -19,7 +19,7 @@ from eqsep.arrays import is_foreign, namespace
 from eqsep.engine import gpu
 from eqsep.engine.loops import compiled, exponentials, inlined, mean_of_powers
 from eqsep.errors import UserError, UserTypeError
-from eqsep.schemas import NUMBER, Schema, check_parts, either, word
+from eqsep.schemas import NUMBER, check_parts, either, plain, word
 
 ENOUGH = 500  # landmarks
 ROWS, COLUMNS = 16, 4  # that are summed in one go
@@ -33,22 +33,16 @@ PAIRWISE = (
 
 
 class Parametrised:
-    """What `__init__` takes as parameters to get, set and clone, as of scikit-learn's estimators.
+    """Parameters to get, set and clone, without the second that importing scikit-learn takes.
 
-    Importing these takes a second.
-
-    Examples
-    --------
-    >>> from eqsep.kernels import RBF
     >>> RBF(gamma=2.0).get_params(), RBF().set_params(gamma=0.5)
     ({'gamma': 2.0}, RBF(gamma=0.5))
     """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  nothing lies deeper
         """The parameters by their names."""
-        return {
-            name: getattr(self, name) for name in sorted(inspect.signature(type(self)).parameters)
-        }
+        names = sorted(inspect.signature(type(self)).parameters)
+        return {name: getattr(self, name) for name in names}
 
     def set_params(self, **params: Any) -> Self:
         """Set some of the parameters."""
@@ -63,18 +57,10 @@ class Parametrised:
 
 
 class Kernel(Parametrised, ABC):
-    """A function of a row and a landmark.
+    """A function of a row and a landmark."""
 
-    Attributes
-    ----------
-    is_local : bool
-        Whether k(x, c) goes to 0 as x goes away from c in any direction.
-    is_rowwise : bool
-        Whether a row's values in NumPy are the same to the last bit whatever rows stand beside it.
-    """
-
-    is_local: bool = False
-    is_rowwise: ClassVar[bool] = False
+    is_local: bool = False  # whether k(x, c) goes to 0 as x goes away from c in any direction
+    is_rowwise: ClassVar[bool] = False  # whether other rows do not change a bit of a row's values
 
     @abstractmethod
     def at(self, C: Any) -> Callable[[Any], Any]:
@@ -85,7 +71,7 @@ class Kernel(Parametrised, ABC):
         return self.at(C)(X)
 
     def resolved(self, C: Any) -> Self:  # noqa: ARG002  only some kernels look at the landmarks
-        """The same kernel with whatever is to be read off the landmarks `C` filled in."""
+        """The same kernel with whatever depends on the landmarks `C` filled in."""
         return self
 
 
@@ -98,26 +84,17 @@ class LocalKernel(Kernel):
     gamma : float or "median", default="median"
         How fast it falls off. "median" stands for 1 / the median of s over pairs of landmarks:
         `resolved` puts the number in its place, unless it is too large or too small for a float
-        (rows of 1e300, say): then it is read off the landmarks at each use.
-
-    Attributes
-    ----------
-    degree : int
-        How s grows with the rows: s(t x, t c) = t^degree s(x, c).
+        (rows of 1e300, say): then it is computed from the landmarks at each use.
     """
 
     gamma: float | str = "median"
 
     is_local = True
-    degree: ClassVar[int] = 1
+    degree: ClassVar[int] = 1  # s(t x, t c) = t^degree s(x, c)
 
     @abstractmethod
     def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
         """The function X -> s(X / unit, C / unit), unit a power of two: each call a new (n, m)."""
-
-    def dissimilarity(self, X: Any, C: Any) -> Any:
-        """s(x, c) for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
-        return self.dissimilarity_to(C)(X)
 
     def at(self, C: Any) -> Callable[[Any], Any]:
         form, unit = self._form(C), unit_of(C)
@@ -148,7 +125,7 @@ class LocalKernel(Kernel):
         return lambda X: values(X) @ coef
 
     def _form(self, C: Any) -> gpu.Form | None:  # noqa: ARG002  only some kernels have one
-        """How a GPU computes it in one go; None where it cannot, or landmarks are not there."""
+        """How a GPU computes it in one go; None if it cannot, or landmarks are elsewhere."""
         return None
 
     def resolved(self, C: Any) -> Self:
@@ -176,7 +153,7 @@ class LocalKernel(Kernel):
 
 
 def some(C: Any) -> Any:
-    """At most 500 of the landmarks, evenly spaced: enough to read a scale off them."""
+    """At most 500 of the landmarks, evenly spaced: enough to estimate a scale."""
     return C[:: math.ceil(C.shape[0] / ENOUGH), :]
 
 
@@ -185,12 +162,6 @@ def unit_of(C: Any) -> float:
 
     1 where they can be anyway, and where the landmarks are all the same. A few landmarks far from
     the others do not count.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> unit_of(np.array([[1.0], [3.0]])), unit_of(np.array([[1e-200], [3e-200]])) < 1e-199
-    (1.0, True)
     """
     xp = namespace(C)
     largest = math.frexp(float(xp.finfo(C.dtype).max))[1]
@@ -222,13 +193,6 @@ class SquaredDistance:
     The rows are first centred on the mean of the landmarks `C`. A row too large to be squared is
     infinitely far from landmarks that are not, and compared with the others column by column.
     (n, d) -> (n, m)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> SquaredDistance(np.array([[1e8, 0.0], [1e300, 0.0]]))(np.array([[1e8, 3.0], [1e300, 0.0]]))
-    array([[ 9., inf],
-           [inf,  0.]])
     """
 
     def __init__(self, C: Any, *, unit: float = 1.0) -> None:
@@ -333,7 +297,7 @@ class Laplacian(LocalKernel):
     Parameters
     ----------
     gamma : float or "median", default="median"
-        As of every local kernel; of the widest one where there are several.
+        That of the widest one, if there are several.
     powers : tuple of int, default=(1,)
         Powers of two, rising: the kernel is the mean of exp(-gamma p ||x - c||_1) over them.
 
@@ -371,9 +335,9 @@ class Laplacian(LocalKernel):
 
 _LAPLACIAN = {
     "gamma": either(word("median"), NUMBER),
-    "powers": Schema(
+    "powers": plain(
         "a list of powers of two in rising order",
-        lambda value, sizes: type(value) is list and are_powers(value),  # noqa: ARG005
+        lambda value: type(value) is list and are_powers(value),
     ),
 }
 
@@ -381,8 +345,6 @@ _LAPLACIAN = {
 def are_powers(values: Sequence[Any]) -> bool:
     """Whether these are powers of two in rising order: a few, and none of them large.
 
-    Examples
-    --------
     >>> are_powers([1, 2, 8]), are_powers([2, 1]), are_powers([3]), are_powers([])
     (True, False, False, False)
     """
@@ -391,16 +353,16 @@ def are_powers(values: Sequence[Any]) -> bool:
 
 
 def _is_tiled(C: Any) -> bool:
-    """Whether landmarks are on a GPU in single precision, and none so large or small as to tell."""
+    """Whether landmarks are on a GPU in single precision, and not so large as to need a unit."""
     return gpu.is_tiled(C) and unit_of(C) == 1
 
 
 @dataclass
 class SparseLaplacian(Laplacian):
-    """The Laplacian kernel of encoded tables, of whose columns most hold mostly one number.
+    """The Laplacian kernel of encoded tables, where most columns hold mostly one number.
 
-    Its sums are taken in another order than `Laplacian`'s, so they round otherwise. Encoded values
-    are of one size, so there is no unit to choose.
+    Its sums are taken in another order than `Laplacian`'s, so they round differently. Encoded
+    values are of one size, so there is no unit to choose.
     """
 
     def at(self, C: np.ndarray) -> Callable[[np.ndarray], Any]:
@@ -445,13 +407,12 @@ class PairwiseKernel(Kernel):
 
 @dataclass
 class FunctionKernel(Kernel):
-    """A kernel of one's own: `function(X, C)` returns the whole matrix.
+    """A kernel of your own: `function(X, C)` returns the whole matrix.
 
     Parameters
     ----------
     function : callable
-        Takes rows (n, d) and landmarks (m, d) to their values (n, m). A function of two single
-        rows will not do: it would be called n times m.
+        Takes rows (n, d) and landmarks (m, d) to their values (n, m), not a pair of rows.
     is_local : bool, default=False
         A promise that the values vanish far from the landmark, whatever the direction.
 
@@ -469,12 +430,12 @@ class FunctionKernel(Kernel):
         return partial(self._values, C=C)
 
     def _values(self, X: Any, C: Any) -> Any:
-        values = self.function(X, C)
-        expected = (X.shape[0], C.shape[0])
-        if getattr(values, "shape", None) != expected:
+        values, expected = self.function(X, C), (X.shape[0], C.shape[0])
+        shape = getattr(values, "shape", type(values).__name__)
+        if shape != expected:
             raise UserError(
                 f"A kernel function takes rows (n, d) and landmarks (m, d) to a matrix (n, m): "
-                f"expected shape {expected}, got {getattr(values, 'shape', type(values).__name__)}."
+                f"expected shape {expected}, got {shape}."
             )
         return values
 
@@ -497,8 +458,13 @@ def as_kernel(kernel: Any, *, gamma: float | str = "median") -> Kernel:
     >>> as_kernel("exponential", gamma=0.5)
     Exponential(gamma=0.5)
     """
+    known = ", ".join(sorted({*LOCAL_KERNELS, *PAIRWISE}))
     if isinstance(kernel, str):
-        return _by_name(kernel, gamma)
+        if kernel in LOCAL_KERNELS:
+            return LOCAL_KERNELS[kernel](gamma=gamma)
+        if kernel not in PAIRWISE:
+            raise UserError(f"Unknown kernel {kernel!r}: expected one of {known}.")
+        return PairwiseKernel(kernel, {} if gamma == "median" else {"gamma": _number(gamma)})
     if gamma != "median":
         raise UserError(
             f"gamma={gamma!r} and kernel={kernel!r} were both given, but gamma goes with the name "
@@ -509,33 +475,15 @@ def as_kernel(kernel: Any, *, gamma: float | str = "median") -> Kernel:
     if callable(kernel):
         return FunctionKernel(kernel)
     raise UserError(
-        f"kernel must be a name, a Kernel or a function k(X, C), got {kernel!r}. Names: {_names()}."
+        f"kernel must be a name, a Kernel or a function k(X, C), got {kernel!r}. Names: {known}."
     )
-
-
-def _by_name(name: str, gamma: float | str) -> Kernel:
-    if name in LOCAL_KERNELS:
-        return LOCAL_KERNELS[name](gamma=gamma)
-    if name not in PAIRWISE:
-        raise UserError(f"Unknown kernel {name!r}: expected one of {_names()}.")
-    return PairwiseKernel(name, {} if gamma == "median" else {"gamma": _number(gamma)})
-
-
-def _names() -> str:
-    return ", ".join(sorted({*LOCAL_KERNELS, *PAIRWISE}))
 
 
 def manhattan(X: Any, C: Any, *, unit: float = 1.0) -> Any:
     """Σ_j |x_j - c_j| / unit for each row and each landmark, in the precision of both.
 
-    In NumPy, each number depends on its row and its landmark alone, to the last bit. Nowhere is
-    there a temporary of n m d numbers.  (n, d), (m, d) -> (n, m)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> manhattan(np.array([[0.0, 3.0]]), np.array([[1.0, 1.0], [0.0, 3.0]]))
-    array([[3., 0.]])
+    In NumPy, each number depends on its row and its landmark alone, to the last bit. No temporary
+    has n m d numbers.  (n, d), (m, d) -> (n, m)
     """
     if unit > 1:  # the sum might be too large: divide first; a small unit divides what is small
         return manhattan(X / unit, C / unit)
@@ -562,7 +510,7 @@ class _Dense:
         self._total = np.zeros(len(C), dtype=C.dtype) if total is None else total
 
     def __call__(self, X: np.ndarray, sparse: tuple[np.ndarray, ...] = _NONE) -> np.ndarray:
-        """In single precision with the distances over `sparse` columns, too."""
+        """The distances; in single precision, those over `sparse` columns are included."""
         dtype = self._total.dtype
         X = np.ascontiguousarray(X, dtype)
         out = np.empty((len(X), len(self._total)), dtype)
@@ -576,21 +524,13 @@ class _Dense:
 
 
 class SparseManhattan:
-    """X -> Σ_j |x_j - c_j|, for columns of which most hold one number nearly everywhere.
+    """X -> Σ_j |x_j - c_j| in single precision, where most columns hold mostly one number.
 
     With a_j the most common number of a column among the landmarks, Σ_j |a_j - c_j| is computed
     once for all rows, and a row is compared where it has another number: |x_j - c_j| - |a_j - c_j|,
-    which for the second most common number is computed once, too. In single precision, and it
-    rounds as the largest of the differences does, so it is for columns of one size, like those of
-    an encoded table. As in `manhattan`, a row is on its own to the last bit.  (n, d) -> (n, m)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> distance = SparseManhattan(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [5.0, 4.0]]))
-    >>> distance(np.array([[0.0, 1.0], [5.0, 1.0]]))
-    array([[0., 1., 2., 8.],
-           [5., 6., 7., 3.]], dtype=float32)
+    which for the second most common number is computed once, too. It rounds as the largest of the
+    differences does, so it is for columns of one size, like those of an encoded table. As in
+    `manhattan`, other rows do not change a row's distances.  (n, d) -> (n, m)
     """
 
     def __init__(self, C: np.ndarray) -> None:

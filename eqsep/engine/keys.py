@@ -16,26 +16,10 @@ _30 = np.uint64(30)
 def mixed_texts(
     offsets: np.ndarray, data: np.ndarray, factors: np.ndarray, out: np.ndarray
 ) -> None:
-    """Mix a text of each row into its keys.
+    """Mix a text of each row into its keys `out` of 64 bits, (n, 2), in place.
 
-    Parameters
-    ----------
-    offsets : ndarray of int32 or int64 of shape (n + 1,)
-        Where each text begins among the bytes, as Arrow holds them.
-    data : ndarray of uint8
-    factors : ndarray of uint64 of shape (2,)
-        Odd numbers that are drawn among all of 64 bits.
-    out : ndarray of uint64 of shape (n, 2)
-        The keys, which are written over.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> keys = np.zeros((3, 2), dtype=np.uint64)
-    >>> texts, factors = np.frombuffer(b"aba", dtype=np.uint8), np.array([3, 5], dtype=np.uint64)
-    >>> mixed_texts(np.array([0, 1, 2, 3], dtype=np.int32), texts, factors, keys)
-    >>> [len(np.unique(keys[:, k])) for k in range(2)]
-    [2, 2]
+    Texts are `data`, bytes, from one of n + 1 `offsets` to the next, as in Arrow; `factors` are two
+    odd numbers drawn from all of 64 bits.
     """
     data = data.view()
     data.setflags(write=False)  # as that of Arrow is: a loop is compiled for arrays of one type
@@ -45,21 +29,11 @@ def mixed_texts(
 
 def mixed_numbers(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """Mix a number of each row, of eight bytes, into its keys, as `mixed_texts` does."""
-    words = np.ascontiguousarray(x).view(np.uint64)
-    _mix_words(words, factors, out)
+    _mix_words(np.ascontiguousarray(x).view(np.uint64), factors, out)
 
 
 class KeyTable:
-    """The places of keys in a list that grows up to `most` of them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = KeyTable(most=8)
-    >>> keys = np.array([[1, 1], [2, 2], [1, 1]], dtype=np.uint64)
-    >>> table.add(keys), table.places(keys)
-    (array([0, 1]), array([0, 1, 0], dtype=int32))
-    """
+    """The places of keys in a list that grows up to `most` of them."""
 
     def __init__(self, *, most: int) -> None:
         slots = 2 ** (2 * most - 1).bit_length()  # at most half of them are taken
@@ -77,7 +51,7 @@ class KeyTable:
         return out
 
     def add(self, keys: np.ndarray) -> np.ndarray:
-        """Add keys that are not there while there is room; which ones, in the order of places."""
+        """Add new keys while there is room, and return which ones, in the order of places."""
         added = np.empty(len(keys), dtype=np.int64)
         n = len(self)
         _add(keys, self._keys, self._places, self._counts, added)

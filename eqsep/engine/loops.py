@@ -1,9 +1,8 @@
 """Compiled loops, the sums and exponentials that several modules share, and threads for rows.
 
-Numba keeps what it has compiled on disk and looks at the file of a loop alone to see whether it has
-changed. So a loop uses no names of other modules of this package, and its caller passes arrays of
-one type and layout: each loop is compiled once. Loops know no threads: the caller that has all rows
-divides them, once, by `in_threads`.
+Numba caches compiled code on disk and checks only the loop's own file for changes. So a loop uses
+no names of other modules of this package, and its caller passes arrays of one type and layout: each
+loop is compiled once. The caller that has all rows divides them among threads, by `in_threads`.
 """
 
 import math
@@ -36,20 +35,7 @@ def compiled(*, fastmath: Collection[str]) -> Callable[[Loop], Loop]: ...
 
 
 def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Any:
-    """Compile a loop by Numba when it is first called, and keep it on disk for other processes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> @compiled
-    ... def double(x):
-    ...     for i in range(x.shape[0]):
-    ...         x[i] *= 2
-    >>> x = np.ones(2)
-    >>> double(x)
-    >>> x
-    array([2., 2.])
-    """
+    """Compile a loop by Numba when it is first called, and keep it on disk for other processes."""
     if loop is None:
         return partial(compiled, fastmath=fastmath)
     options = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
@@ -60,9 +46,9 @@ def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Any:
 
 
 def shared(formula: Loop) -> Loop:
-    """Let loops call a formula that plain Python calls, too."""
-    found: Loop = register_jitable(formula)
-    return found
+    """Let both loops and plain Python call a formula."""
+    made: Loop = register_jitable(formula)
+    return made
 
 
 def inlined(part: Loop) -> Loop:
@@ -75,12 +61,6 @@ def weighted_sums(k: np.ndarray, functions: np.ndarray) -> np.ndarray:
     """Σ_j a_j k_ij of each row and each of the functions a, in double precision.
 
     Not a product of matrices: its sums would depend on the other rows.  (n, m), (t, m) -> (n, t)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> weighted_sums(np.array([[1.0, 2.0]], dtype=np.float32), np.array([[3.0, 4.0]]))
-    array([[11.]])
     """
     out = np.empty((len(k), len(functions)))
     add = _add_weighted_single if k.dtype == np.float32 else _add_weighted_double
@@ -92,14 +72,7 @@ def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) 
     """The mean of exp(-rate p s) over powers of two p, of a matrix s >= 0, which is overwritten.
 
     In single precision exp(-rate s) has an error of 2^-23 of its size, and is 0 below 2^-126. The
-    power 1 alone, by which models of version 0.1.0 answer, and double precision are NumPy's.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> s = np.array([[0.0, 1.0, 1e9]], dtype=np.float32)
-    >>> exponentials(s, rate=0.5, powers=(1, 2)).round(3)
-    array([[1.   , 0.487, 0.   ]], dtype=float32)
+    power 1 alone, which models of version 0.1.0 use, and double precision are NumPy's.
     """
     if powers == (1,) or s.dtype != np.float32:
         s *= -rate
@@ -141,9 +114,9 @@ def _doubled(most: int) -> list[int]:
 
 
 def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
-    """Do `work` for all of `n` rows, some in each thread, if it is of so many steps.
+    """Do `work` for all of `n` rows, divided among threads if it takes enough steps.
 
-    What is done in a thread is not divided again.
+    Work within a thread is not divided again.
     """
     pieces = n_pieces(n, steps=steps)
     if pieces == 1:
@@ -154,7 +127,7 @@ def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
 
 
 def n_pieces(n: int, *, steps: int) -> int:
-    """Into how many pieces `in_threads` divides work."""
+    """How many pieces `in_threads` divides work into."""
     most = min(steps // WORTH_A_THREAD, n)
     alone = most <= 1 or getattr(_this, "is_worker", False)
     return 1 if alone else min(threads(), most)
@@ -180,14 +153,14 @@ def _cores() -> int:
 
 @cache
 def _pool(n: int) -> ThreadPoolExecutor:
-    """Threads that wait for work; a process that is forked off begins with none."""
+    """Threads that wait for work; a forked process starts without them."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_pool.cache_clear)
     return workers(n)
 
 
 def workers(n: int) -> ThreadPoolExecutor:
-    """Threads in which work is not divided again."""
+    """A pool of threads in which `in_threads` does not divide work again."""
     return ThreadPoolExecutor(n, "eqsep", initializer=setattr, initargs=(_this, "is_worker", True))
 
 

@@ -1,13 +1,13 @@
 """The Nystroem approximation: landmarks, kernel values at them, and the sums that are solved.
 
-Landmarks are chosen among rows by value, so that order and repetition do not matter. The sums from
-which a closed separator is solved add up over pieces of the data. `KernelMap` is for NumPy rows,
-`TensorMap` for tensors, `DeviceMap` for rows with landmarks on a device.
+`KernelMap` is for NumPy rows, `TensorMap` for tensors, `DeviceMap` for rows with landmarks on a
+device. Their sums add up over pieces of the data.
 """
 
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,17 +19,17 @@ from eqsep.engine import gpu
 from eqsep.engine.kernels import Kernel, LocalKernel
 from eqsep.engine.loops import in_threads, n_pieces, weighted_sums
 from eqsep.errors import EqsepWarning, UserError, warn
-from eqsep.progress import Report, reporter
+from eqsep.progress import reporter
 from eqsep.schemas import NONE, bounded, check_parts, damaged, either
 
 ANOMALOUS_SHARE = 1 / 3
-MANY = 5000  # landmarks, whose sums take 200 MB
-CACHED_ROWS = 256  # whose kernel values stay in the processor's cache
-_MIXED_AT_ONCE = 512  # rows, whose bits stay in the processor's cache
+MANY = 5000  # landmarks: their sums take 200 MB
+CACHED_ROWS = 256  # few enough for their kernel values to stay in the processor's cache
+_MIXED_AT_ONCE = 512  # rows: their bits stay in the processor's cache
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 BLOCK = 256  # rows summed at once: few enough for single precision, and their values stay cached
-LIGHT = 4.0  # Σ k² of a block's rows at any landmark up to which its sum may be rounded
+LIGHT = 4.0  # the most Σ k² of a block's rows at a landmark for its sum to be rounded
 WORTH_ROUNDING = 2**34  # products of all rows: fewer take a second in double precision
 SENT_AT_ONCE = 2**18  # rows that go to a device
 _STRIP = 128  # rows of a triangle that are added at once
@@ -57,13 +57,6 @@ def choose_landmarks(
 
     Which rows are drawn, and their order, depends on `rng` and the set of distinct rows only:
     repeating a row, or shuffling them, changes nothing. A row found in both classes is normal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y = np.array([[1.0], [1.0], [2.0], [3.0]]), np.array([0.0, 0.0, 0.0, 1.0])
-    >>> np.sort(choose_landmarks(X, y, n=9, rng=np.random.RandomState(0)), axis=0).ravel()
-    array([1., 2., 3.])
     """
     key = row_keys(X, rng=rng)
     order = np.lexsort((is_anomaly, key))
@@ -93,8 +86,7 @@ def _stratified(is_anomaly: np.ndarray, n: int) -> np.ndarray:
 def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
     """A random 64-bit key for each row, the same for equal rows.
 
-    Each column's bits are mixed, multiplied by an odd number of its own and added up: distinct rows
-    share a key with a chance of about 2^-64.
+    Distinct rows share a key with a probability of about 2^-64.
     """
     X = to_numpy(X)
     factors = rng.randint(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
@@ -108,10 +100,7 @@ def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
 
 
 def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Each row's bits in double precision, mixed with an odd number for each column, as 64 bits.
-
-    -0 is 0.  (n, d), (d,) -> (n,)
-    """
+    """Each row's bits in double precision, mixed with odd factors; -0 is 0.  (n, d) -> (n,)"""
     out = np.empty(len(X), dtype=np.uint64)
     for start in range(0, len(X), _MIXED_AT_ONCE):
         some = slice(start, start + _MIXED_AT_ONCE)
@@ -122,7 +111,7 @@ def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
 
 def _finalised(b: np.ndarray) -> np.ndarray:
-    """As in SplitMix64."""
+    """The finaliser of SplitMix64."""
     b = (b ^ (b >> _30)) * _FIRST
     b = (b ^ (b >> _27)) * _SECOND
     return np.asarray(b ^ (b >> _31))
@@ -132,49 +121,32 @@ def _finalised(b: np.ndarray) -> np.ndarray:
 class Statistics:
     """G = Σ w k kᵀ and r = Σ w t k of rows with kernel values k, weight w and target t.
 
-    With several targets a row, r has a column for each of them.
-
-    Attributes
-    ----------
-    gram : array of shape (n_landmarks, n_landmarks)
-        G, in double precision.
-    moment : array of shape (n_landmarks,) or (n_landmarks, n_targets)
-        r, in double precision.
-    weight : ndarray
-        The weight of the normal rows, then that of the anomalous ones (of each kind).
-    anomalous : array of shape (n_landmarks, n_landmarks), or None
-        What the anomalous rows have in G, where classes may be weighed against each other.
-    leaves : ndarray of shape (n_leaves, n_targets), or None
-        Σ w t of the rows in each leaf, where there are trees.
+    With several targets a row, r has a column for each of them. All are in double precision.
     """
 
-    gram: Any
-    moment: Any
-    weight: np.ndarray
-    anomalous: Any = None
-    leaves: Any = None
+    gram: Any  # G
+    moment: Any  # r
+    weight: np.ndarray  # of the normal rows, then of the anomalous ones (of each kind)
+    anomalous: Any = None  # what anomalous rows add to G, if classes may be weighed
+    leaves: Any = None  # Σ w t of the rows in each leaf, if there are trees
 
     def __add__(self, other: Self) -> Self:
-        return type(self)(
-            self.gram + other.gram,
-            self.moment + other.moment,
-            self.weight + other.weight,
-            None if self.anomalous is None else self.anomalous + other.anomalous,
-            None if self.leaves is None else self.leaves + other.leaves,
-        )
+        return self._with(other, operator.add)
 
     def __sub__(self, other: Self) -> Self:
-        return type(self)(
-            self.gram - other.gram,
-            self.moment - other.moment,
-            np.maximum(0.0, self.weight - other.weight),
-            None if self.anomalous is None else self.anomalous - other.anomalous,
-            None if self.leaves is None else self.leaves - other.leaves,
-        )
+        left = self._with(other, operator.sub)
+        return replace(left, weight=np.maximum(0.0, left.weight))
+
+    def _with(self, other: Self, add: Callable[[Any, Any], Any]) -> Self:
+        sums: dict[str, Any] = {
+            name: None if ours is None else add(ours, getattr(other, name))
+            for name, ours in vars(self).items()
+        }
+        return type(self)(**sums)
 
     @property
     def balanced(self) -> Self:
-        """The sums in which all anomalous rows together weigh what the normal rows weigh."""
+        """The sums with all anomalous rows together weighing as much as the normal rows."""
         times = self.weight[0] / max(float(self.weight[1:].sum()), 1e-300)
         columns = np.r_[1.0, np.full(len(self.weight) - 1, times)]
         gram = self.gram + (times - 1) * self.anomalous
@@ -191,12 +163,12 @@ class Statistics:
         matrix = gram + alpha * xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
         try:
             factor = xp.linalg.cholesky(matrix)
+            pivots = xp.linalg.diagonal(factor)
+            is_singular = float(xp.min(pivots) / xp.max(pivots)) ** 2 < _rounding(matrix)
         except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
-            return xp.reshape(_shortest_solution(matrix, moment), self.moment.shape)
-        pivots = xp.linalg.diagonal(factor)
-        if float(xp.min(pivots) / xp.max(pivots)) ** 2 < _rounding(matrix):
-            return xp.reshape(_shortest_solution(matrix, moment), self.moment.shape)
-        return xp.reshape(_substituted(factor, moment), self.moment.shape)
+            is_singular = True
+        found = _shortest_solution(matrix, moment) if is_singular else _substituted(factor, moment)
+        return xp.reshape(found, self.moment.shape)
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; of a symmetric matrix, the lower triangle alone."""
@@ -232,18 +204,18 @@ def _triangle(gram: np.ndarray | None) -> np.ndarray | None:
 
 
 def _square(gram: np.ndarray | None, *, n: int) -> np.ndarray | None:
-    """The symmetric matrix of which `gram` may be the lower triangle."""
+    """The symmetric matrix with `gram` as itself or as its lower triangle."""
     if gram is None or gram.ndim == 2:
         return gram
     if len(gram) != n * (n + 1) // 2:
-        damaged("the matrix of its sums is no triangle")
+        damaged("the matrix of its sums is not a triangle")
     whole, (i, j) = np.empty((n, n)), np.tril_indices(n)
     whole[i, j] = whole[j, i] = gram
     return whole
 
 
 def widened(statistics: Statistics, n: int, *, columns: list[int] | None = None) -> Statistics:
-    """The same sums with `n` targets, of which theirs stand in `columns`; the others are 0."""
+    """The same sums with `n` targets: theirs in `columns`, zeros in the others."""
     columns = list(range(statistics.moment.shape[1])) if columns is None else columns
 
     def wide(sums: np.ndarray) -> np.ndarray:
@@ -251,16 +223,17 @@ def widened(statistics: Statistics, n: int, *, columns: list[int] | None = None)
         out[..., columns] = sums
         return out
 
-    leaves = None if statistics.leaves is None else wide(statistics.leaves)
-    return replace(
-        statistics, moment=wide(statistics.moment), weight=wide(statistics.weight), leaves=leaves
-    )
+    return _with_targets(statistics, wide)
 
 
 def narrowed(statistics: Statistics, columns: list[int]) -> Statistics:
     """The same sums with the targets in these columns alone."""
-    leaves = None if statistics.leaves is None else statistics.leaves[:, columns]
-    moment, weight = statistics.moment[:, columns], statistics.weight[columns]
+    return _with_targets(statistics, lambda sums: sums[..., columns])
+
+
+def _with_targets(statistics: Statistics, change: Callable[[Any], Any]) -> Statistics:
+    leaves = None if statistics.leaves is None else change(statistics.leaves)
+    moment, weight = change(statistics.moment), change(statistics.weight)
     return replace(statistics, moment=moment, weight=weight, leaves=leaves)
 
 
@@ -291,29 +264,11 @@ def _shortest_solution(matrix: Any, moment: Any) -> Any:
 class Gram:
     """The sum of k kᵀ over rows with kernel values k at m landmarks: its lower triangle.
 
-    Sums are in double precision. Single precision is twice as fast, and it rounds each product to
-    about what the kernel values, in single precision themselves, are rounded to. Where kernels are
-    wide, sums are large and nearly singular, and that matters; where they are narrow, it does not.
-
-    Blocks of at most `BLOCK` rows in single precision are summed in it where no landmark is near
-    many of them, and added up in double precision: coefficients then change by some 1e-5 of their
-    size, and scores by some 1e-6. All others are summed in double precision.
-
-    Parameters
-    ----------
-    m : int
-    n_rows : int
-        How many there will be in all: of few, every block is summed in double precision.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> gram = Gram(2, n_rows=2)
-    >>> gram.add(np.array([[1.0, 2.0]]))
-    >>> gram.add(np.array([[0.0, 1.0]]))
-    >>> gram.matrix()
-    array([[1., 2.],
-           [2., 5.]])
+    Single precision is twice as fast, and rounds each product to about what the kernel values are
+    rounded to. With wide kernels sums are large and nearly singular, and that matters; with narrow
+    ones it does not. So of many rows in single precision, blocks without a landmark near many of
+    them are summed in it and added up in double precision: coefficients change by some 1e-5 of
+    their size, and scores by some 1e-6. All others are summed in double precision.
     """
 
     def __init__(self, m: int, *, n_rows: int) -> None:
@@ -360,65 +315,40 @@ def _as_they_are(rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class KernelMap:
-    """Rows of NumPy as their kernel values at the landmarks, some at a time.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    landmarks : ndarray of shape (n_landmarks, n_columns)
-    chunk_size : int
-        The most rows held as kernel values at once.
-    pack : callable
-        From rows as they come to rows with the columns of the landmarks.
-    """
+    """Rows of NumPy as their kernel values at the landmarks, some at a time."""
 
     kernel: Kernel
     landmarks: np.ndarray
-    chunk_size: int
-    pack: Callable[[np.ndarray], np.ndarray] = field(default=_as_they_are)
+    chunk_size: int  # the most rows held as kernel values at once
+    pack: Pack = _as_they_are  # to rows with the columns of the landmarks
 
     @cached_property
     def _values(self) -> Callable[[np.ndarray], np.ndarray]:
         return self.kernel.at(self.landmarks)
 
-    def chunks(
-        self, X: np.ndarray, *, most: int, dtype: Any = None
-    ) -> Iterator[tuple[slice, np.ndarray]]:
+    def chunks(self, X: np.ndarray, *, most: int) -> Iterator[tuple[slice, np.ndarray]]:
         """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks).
 
-        In the precision of the landmarks, or in `dtype`.
+        Row by row, values are computed fastest while they stay in the processor's cache.
         """
+        most = min(most, CACHED_ROWS) if self.kernel.is_rowwise else most
         size = min(most, self.chunk_size) or 1  # no rows: no slices
         for start in range(0, len(X), size):
             rows = slice(start, min(start + size, len(X)))
-            yield rows, self._kernel_values(X[rows], dtype or self.landmarks.dtype)
-
-    def _kernel_values(self, X: np.ndarray, dtype: Any) -> np.ndarray:
-        X = self.pack(X)
-        if X.dtype != self.landmarks.dtype:
-            with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
-                X = X.astype(self.landmarks.dtype)
-        if not self.kernel.is_rowwise or len(X) <= CACHED_ROWS:
-            return self._values(X).astype(dtype, copy=False)
-        out = np.empty((len(X), len(self.landmarks)), dtype=dtype)
-        for start in range(0, len(X), CACHED_ROWS):
-            part = slice(start, min(start + CACHED_ROWS, len(X)))
-            out[part] = self._values(X[part])
-        return out
+            packed, dtype = self.pack(X[rows]), self.landmarks.dtype
+            if packed.dtype != dtype:
+                with np.errstate(over="ignore"):  # what is too large for landmarks is far from them
+                    packed = packed.astype(dtype)
+            yield rows, self._values(packed).astype(dtype, copy=False)
 
     def pieces(self, X: np.ndarray) -> list[np.ndarray]:
-        """The rows where they are computed with: as they are."""
+        """The rows, which need not be sent anywhere."""
         return [X]
 
     def features(self, X: np.ndarray) -> np.ndarray:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
         out = np.empty((len(X), len(self.landmarks)), dtype=self.landmarks.dtype)
-
-        def fill(rows: slice) -> None:
-            for part, k in self.chunks(X[rows], most=len(X)):
-                out[rows][part] = k
-
-        self._divided(fill, X)
+        self.each(X, out.__setitem__, most=len(X))
         return out
 
     def evaluate(self, X: np.ndarray, coef: np.ndarray, *, dtype: Any = None) -> np.ndarray:
@@ -436,75 +366,50 @@ class KernelMap:
         self.each(X, fill)
         return out
 
-    def each(self, X: np.ndarray, work: Callable[[slice, np.ndarray], None]) -> None:
-        """Do `work` in threads with some rows each time, and their kernel values in the cache."""
+    def each(
+        self, X: np.ndarray, work: Callable[[slice, np.ndarray], None], *, most: int = CACHED_ROWS
+    ) -> None:
+        """Do `work` with at most so many rows each time, and their kernel values, in threads.
+
+        A kernel that is a product of matrices leaves threads to BLAS.
+        """
 
         def fill(rows: slice) -> None:
-            for part, k in self.chunks(X[rows], most=CACHED_ROWS):
+            for part, k in self.chunks(X[rows], most=most):
                 work(slice(rows.start + part.start, rows.start + part.stop), k)
 
-        self._divided(fill, X)
-
-    def _divided(self, work: Callable[[slice], None], X: np.ndarray) -> None:
-        """Some rows in each thread, unless the kernel is a product of matrices, which has its own.
-
-        Nothing below divides rows again.
-        """
         steps = len(X) * X.shape[1] * len(self.landmarks) if self.kernel.is_rowwise else 0
-        in_threads(work, len(X), steps=steps)
+        in_threads(fill, len(X), steps=steps)
 
     def statistics(
         self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
     ) -> Statistics:
-        """The sums over the rows, of which `total` is the weight, class by class.
+        """The sums over rows with the weight `total`, class by class, in double precision.
 
-        Sums are in double precision (of many rows and a narrow kernel as `Gram` says), whatever
-        that of the rows, and so are kernel values that depend on the rows beside a row: in single
-        precision the sums of two pieces would not be those of the whole.
-        """
-        if self.kernel.is_rowwise:
-            return Statistics(*self._sums_in_threads(X, target, weight), total)
-        exact = replace(self, landmarks=self.landmarks.astype(np.float64, copy=False))
-        gram = Gram(len(self.landmarks), n_rows=len(X))
-        moment = exact._sums(X, target, weight, gram, reporter("rows"))
-        return Statistics(gram.matrix(), moment, total)
-
-    def _sums(
-        self,
-        X: np.ndarray,
-        target: np.ndarray,
-        weight: np.ndarray,
-        gram: Gram,
-        report: Report,
-    ) -> np.ndarray:
-        """Σ w t k; Σ w k kᵀ is added to `gram`."""
-        root, pull = np.sqrt(weight)[:, None], (np.sqrt(weight) * target.T).T
-        moment = np.zeros((len(self.landmarks), *target.shape[1:]))
-        weighted = bool((weight != 1).any())
-        for rows, k in self.chunks(X, most=BLOCK if self.kernel.is_rowwise else len(X)):
-            k = root[rows] * k if weighted else k
-            gram.add(k)
-            moment += (pull[rows].T @ k.astype(np.float64, copy=False)).T
-            report(len(k))
-        return moment
-
-    def _sums_in_threads(
-        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Σ w k kᵀ and Σ w t k, by threads that each have rows and sums of their own.
-
-        BLAS's own threads would wait for each other, and spin while kernel values are computed.
+        So are kernel values that depend on the other rows: in single precision the sums of two
+        pieces would not be those of the whole.
         """
         n, m = len(X), len(self.landmarks)
-        steps = n * X.shape[1] * m
+        exact, steps, most = self, n * X.shape[1] * m, BLOCK
+        if not self.kernel.is_rowwise:  # a product of matrices, which has its own threads
+            exact = replace(self, landmarks=self.landmarks.astype(np.float64, copy=False))
+            steps, most = 0, n
         parts: dict[int, tuple[Gram, np.ndarray]] = {}
         report = reporter("rows")
 
         def add(rows: slice) -> None:
-            gram = Gram(m, n_rows=n)
-            moment = self._sums(X[rows], target[rows], weight[rows], gram, report)
+            gram, moment = Gram(m, n_rows=n), np.zeros((m, *target.shape[1:]))
+            w = weight[rows]
+            root, pull = np.sqrt(w)[:, None], (np.sqrt(w) * target[rows].T).T
+            is_weighted = bool((w != 1).any())
+            for part, k in exact.chunks(X[rows], most=most):
+                k = root[part] * k if is_weighted else k
+                gram.add(k)
+                moment += (pull[part].T @ k.astype(np.float64, copy=False)).T
+                report(len(k))
             parts[rows.start] = gram, moment
 
+        # BLAS's threads would wait for each other, and spin while kernel values are computed.
         alone = n_pieces(n, steps=steps) == 1
         with nullcontext() if alone else threadpool_limits(1, user_api="blas"):
             in_threads(add, n, steps=steps)
@@ -512,7 +417,7 @@ class KernelMap:
         for more, pull in others:
             gram += more
             moment += pull
-        return gram.matrix(), moment
+        return Statistics(gram.matrix(), moment, total)
 
 
 def map_of(kernel: Kernel, landmarks: Any, chunk_size: int) -> "KernelMap | TensorMap":
@@ -523,23 +428,20 @@ def map_of(kernel: Kernel, landmarks: Any, chunk_size: int) -> "KernelMap | Tens
 
 @dataclass(frozen=True, eq=False)
 class TensorMap:
-    """What a `KernelMap` does, for arrays of another library than NumPy: they stay where they are.
-
-    Tensors in single precision on a GPU go through `gpu`, which sums them up exactly.
-    """
+    """What a `KernelMap` does, for tensors; those in single precision on a GPU go through `gpu`."""
 
     kernel: Kernel
     landmarks: Any
     chunk_size: int
 
-    def chunks(self, X: Any, *, most: int, dtype: Any = None) -> Iterator[tuple[slice, Any]]:
+    def chunks(self, X: Any, *, most: int) -> Iterator[tuple[slice, Any]]:
         """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks)."""
         xp, values = namespace(X), self.kernel.at(self.landmarks)
         size = min(most, self.chunk_size) or 1
         for start in range(0, X.shape[0], size):
             rows = slice(start, min(start + size, X.shape[0]))
             k = values(xp.astype(X[rows, :], self.landmarks.dtype, copy=False))
-            yield rows, xp.astype(k, dtype or self.landmarks.dtype, copy=False)
+            yield rows, xp.astype(k, self.landmarks.dtype, copy=False)
 
     def features(self, X: Any) -> Any:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
@@ -556,11 +458,10 @@ class TensorMap:
     def statistics(
         self, X: Any, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
     ) -> Statistics:
-        """The sums over the rows, in double precision, of which `total` is the weight."""
+        """The sums over rows with the weight `total`, in double precision."""
         if self._is_fast(X):
-            return Statistics(
-                *gpu.summed(self.kernel, self.landmarks, X, target, weight), weight=total
-            )
+            sums = gpu.summed(self.kernel, self.landmarks, X, target, weight)
+            return Statistics(*sums, weight=total)
         xp, m = namespace(X), self.landmarks.shape[0]
         double = {"dtype": xp.float64, "device": device(X)}
         exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
@@ -580,18 +481,10 @@ class TensorMap:
 
 @dataclass(frozen=True, eq=False)
 class DeviceMap:
-    """What a `KernelMap` does, for landmarks on a device, and rows there or in main memory.
+    """What a `KernelMap` does, for landmarks on a device, and rows there or in main memory."""
 
-    Attributes
-    ----------
-    there : TensorMap
-        Over packed landmarks, a tensor on the device.
-    pack : callable
-        From encoded rows to rows with the columns of the landmarks.
-    """
-
-    there: TensorMap
-    pack: Pack
+    there: TensorMap  # over packed landmarks, a tensor on the device
+    pack: Pack  # from encoded rows to rows with the columns of the landmarks
 
     @classmethod
     def of(cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, *, device: str) -> "DeviceMap":
@@ -626,9 +519,8 @@ class DeviceMap:
             piece = self.there.statistics(
                 self.pack(sent), target[rows], weight[rows], total=0 * total
             )
-            sums = sums + Statistics(
-                piece.gram.cpu().numpy(), piece.moment.cpu().numpy(), 0 * total
-            )
+            gram, moment = (part.cpu().numpy() for part in (piece.gram, piece.moment))
+            sums += Statistics(gram, moment, 0 * total)
             report(len(sent))
         return sums
 
@@ -636,9 +528,8 @@ class DeviceMap:
         """As `KernelMap.evaluate`, of encoded rows; of those on the device it stays there."""
         import torch
 
-        functions = torch.as_tensor(
-            coef.reshape(len(coef), -1).T.copy(), device=self.there.landmarks.device
-        )
+        where = self.there.landmarks.device
+        functions = torch.as_tensor(coef.reshape(len(coef), -1).T.copy(), device=where)
         parts = []
         for piece in self.pieces(X):
             packed = self.pack(piece)

@@ -7,12 +7,12 @@ that neighbours are read together and nothing is masked.
 import triton
 import triton.language as tl
 
-COLUMNS = tl.constexpr(32)  # of which products are formed at once
+COLUMNS = tl.constexpr(32)  # multiplied at once
 
 
 @triton.jit
 def _squares(xt, ct, rows, landmarks, n, m, d, ROWS: tl.constexpr, LANDMARKS: tl.constexpr):
-    """||x - c||² as ||x||² + ||c||² - 2 x.c, whose products are as exact as single precision is."""
+    """||x - c||² as ||x||² + ||c||² - 2 x.c, with products as exact as single precision."""
     xc = tl.zeros([ROWS, LANDMARKS], tl.float32)
     xx, cc = tl.zeros([ROWS], tl.float32), tl.zeros([LANDMARKS], tl.float32)
     for first in range(0, d, COLUMNS):

@@ -1,7 +1,7 @@
-"""Trees that are grown once, and whose leaves hold sums: how anomalous the rows of a leaf were.
+"""Trees that are grown once, with leaves that hold sums: how anomalous the rows of a leaf were.
 
-Where labels are plenty, trees tell what was labelled from the rest better than any distance does. A
-row's leaves depend on nothing but the row, so what the leaves hold adds up like every other sum.
+With many labels, trees separate labelled anomalies from other rows better than any distance. The
+leaves of a row depend on the row alone, so what leaves hold adds up like every other sum.
 """
 
 from collections.abc import Iterator
@@ -22,24 +22,12 @@ SIDE_BY_SIDE = 8  # trees that a row goes down at once
 
 @dataclass(frozen=True, eq=False)
 class Trees(Kept):
-    """Binary trees over the columns of rows, all nodes in one list.
+    """Binary trees over the columns of rows, all nodes in one list; int32, the limits float32."""
 
-    Attributes
-    ----------
-    root : ndarray of int32 of shape (n_trees,)
-        The node at which each tree begins.
-    column : ndarray of int32 of shape (n_nodes,)
-        The column that a node looks at, -1 for a leaf.
-    limit : ndarray of float32 of shape (n_nodes,)
-        Rows with at most this value there go to the left.
-    left, right : ndarray of int32 of shape (n_nodes,)
-        The nodes below, which come later in the list; of a leaf, `left` is its number.
-    """
-
-    root: np.ndarray
-    column: np.ndarray
-    limit: np.ndarray
-    left: np.ndarray
+    root: np.ndarray  # the node at which each tree begins
+    column: np.ndarray  # the column that a node compares, -1 for a leaf
+    limit: np.ndarray  # rows with at most this value there go to the left
+    left: np.ndarray  # the node below, later in the list; of a leaf, its number
     right: np.ndarray
 
     SCHEMAS: ClassVar = {
@@ -63,81 +51,32 @@ class Trees(Kept):
         columns: float = 0.7,
         narrow: int | None = None,
     ) -> Self | None:
-        """Trees that tell anomalous rows (1) from normal ones (0); None where either is missing.
+        """`n` trees that separate anomalous rows (1) from normal ones (0), if there are both.
 
-        Each tree is grown on a bootstrap sample of each class. A split is the best of one random
-        limit a column: as precise as the best limit, and several times as fast.
-
-        Parameters
-        ----------
-        n : int
-            How many trees.
-        most : tuple of int, default=(4000, 2000)
-            The most normal and anomalous rows that a tree is grown on.
-        least : int, default=1
-            The fewest rows of a leaf.
-        columns : float, default=0.7
-            The share of the columns among which a split is chosen.
-        narrow : int, optional
-            Every second tree, the first among them, sees the first so many columns alone.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> rows = np.array([[0.0], [1.0], [8.0], [9.0]], dtype=np.float32)
-        >>> y = np.array([0, 0, 1, 1])
-        >>> trees = Trees.grown(rows, y, np.random.RandomState(0), n=50)
-        >>> sums = trees.sums(rows, np.column_stack([1.0 - y, y]))
-        >>> trees.mean(rows, anomalous_shares(sums)).round(1)
-        array([0., 0., 1., 1.])
+        Each is grown on a bootstrap sample of each class, of `most` normal and anomalous rows, with
+        at least `least` rows a leaf. A split is the best of one random limit a column, over this
+        share of the `columns`: as precise as the best limit, and several times as fast. Every
+        second tree, starting with the first, sees only the first `narrow` columns.
         """
         classes = [np.flatnonzero(is_anomaly == c) for c in (0, 1)]
         if not all(len(places) for places in classes):
             return None
-        places = zip(classes, most, strict=True)
-        draws = [[(one, min(len(one), most)) for one, most in places]] * n
-        return cls._joined(
-            [
-                tree.tree_
-                for tree in _grown(
-                    rows,
-                    is_anomaly,
-                    draws,
-                    rng,
-                    narrow=narrow,
-                    splitter="random",
-                    max_features=columns,
-                    min_samples_leaf=least,
-                )
-            ]
-        )
+        sizes = zip(classes, most, strict=True)
+        draws = [[(places, min(len(places), size)) for places, size in sizes]] * n
+        settings = {"splitter": "random", "max_features": columns, "min_samples_leaf": least}
+        return cls._joined(_grown(rows, is_anomaly, draws, rng, narrow=narrow, **settings))
 
     @classmethod
     def of_kinds(
         cls, rows: np.ndarray, code: np.ndarray, parts: list[np.ndarray], rng: Any, *, n: int
     ) -> tuple[Self, np.ndarray]:
-        """Trees that tell kinds of rows apart, and the share of each kind in each leaf.
+        """Trees that separate kinds of rows, `code` from 0 on, and the share of each in each leaf.
 
-        Parameters
-        ----------
-        code : ndarray of int of shape (n_rows,)
-            The kind of each row, from 0 on.
-        parts : list of ndarray of int
-            The places of rows on bootstrap samples of which `n` trees each are grown.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> rows = np.array([[0.0], [1.0], [8.0], [9.0]], dtype=np.float32)
-        >>> kinds, rng = np.array([0, 0, 1, 1]), np.random.RandomState(0)
-        >>> trees, shares = Trees.of_kinds(rows, kinds, [np.arange(4), np.array([0, 1])], rng, n=50)
-        >>> trees.means(np.array([[9.0]], dtype=np.float32), shares, n_parts=2).round()
-        array([[[0., 1.],
-                [1., 0.]]])
+        `n` trees are grown on bootstrap samples of each of the `parts`, places of rows.
         """
         draws = [[(places, len(places))] for places in parts for _ in range(n)]
         grown = _grown(rows, code, draws, rng, max_features="sqrt")
-        trees = cls._joined([tree.tree_ for tree in grown])
+        trees = cls._joined(grown)
         shares = np.zeros((trees.n_leaves, 1 + int(code.max())))
         first = 0
         for tree in grown:
@@ -147,8 +86,9 @@ class Trees(Kept):
         return trees, shares
 
     @classmethod
-    def _joined(cls, trees: list[Any]) -> Self:
+    def _joined(cls, grown: list[Any]) -> Self:
         """The trees of scikit-learn in one list of nodes."""
+        trees = [tree.tree_ for tree in grown]
         first = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
         column = np.concatenate([tree.feature for tree in trees])
         left, right = (
@@ -181,8 +121,7 @@ class Trees(Kept):
     @property
     def is_leaf(self) -> np.ndarray:
         """Which nodes are leaves."""
-        leaf: np.ndarray = self.column == _NO_COLUMN
-        return leaf
+        return np.asarray(self.column == _NO_COLUMN)
 
     @cached_property
     def walks(self) -> tuple[np.ndarray, ...]:
@@ -214,20 +153,20 @@ class Trees(Kept):
 
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
-        return self._walked(_single(rows))[:, : len(self.root)]
+        return self._walked(rows)[:, : len(self.root)]
 
     def _walked(self, rows: np.ndarray) -> np.ndarray:
         """The same with the last tree repeated, up to whole groups of `SIDE_BY_SIDE`."""
         out = np.empty((len(rows), len(self._steps[0])), dtype=np.uint32)
-        _walk(rows, *self._steps, out)
+        _walk(np.ascontiguousarray(rows, dtype=np.float32), *self._steps, out)
         return out
 
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """What the rows of each leaf have as targets together.  (n, t) -> (n_leaves, t)"""
+        """The sums of the targets of the rows in each leaf.  (n, t) -> (n_leaves, t)"""
         total = np.zeros((self.n_leaves, target.shape[1]))
         for some in _pieces(slice(0, len(rows))):
             exact = np.ascontiguousarray(target[some], dtype=np.float64)
-            _add(self._walked(_single(rows[some])), len(self.root), exact, total)
+            _add(self._walked(rows[some]), len(self.root), exact, total)
         return total
 
     def mean(self, rows: Any, of_leaf: np.ndarray) -> Any:
@@ -250,7 +189,7 @@ class Trees(Kept):
 
         def fill(part: slice) -> None:
             for some in _pieces(part):
-                _average(self._walked(_single(rows[some])), n_each, of_leaf, out[some])
+                _average(self._walked(rows[some]), n_each, of_leaf, out[some])
 
         n_each = len(self.root) // n_parts
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
@@ -258,7 +197,7 @@ class Trees(Kept):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The trees of these parts, in which every way down must end."""
+        """The trees of these parts, in which every path must end."""
         made = super().from_state(state, **others)
         numbers = ("root", "column", "left", "right")
         made = replace(made, **{name: state[name].astype(np.int32) for name in numbers})
@@ -276,7 +215,7 @@ class Trees(Kept):
 
 
 def _pieces(part: slice) -> Iterator[slice]:
-    """Of some rows, as many at a time as are held as leaves."""
+    """Slices of a part of the rows, each small enough to be held as leaves."""
     for start in range(part.start, part.stop, _AT_ONCE):
         yield slice(start, min(start + _AT_ONCE, part.stop))
 
@@ -290,7 +229,7 @@ def _grown(
     narrow: int | None = None,
     **settings: Any,
 ) -> list[Any]:
-    """scikit-learn's trees with these settings, each grown on so many rows of some, drawn."""
+    """scikit-learn's trees with these settings, each grown on rows drawn from places."""
     from sklearn import config_context  # slow to import, and only a fit grows trees
     from sklearn.tree import DecisionTreeClassifier
 
@@ -315,26 +254,14 @@ def _grown(
 def anomalous_shares(sums: np.ndarray, *, balanced: bool = False) -> np.ndarray:
     """The share of the anomalous rows of each leaf; 0 where no row was seen.  (n_leaves, t) -> …
 
-    The first target is that of normal rows. `balanced`, all anomalous rows together weigh what the
-    normal ones weigh.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> sums = np.array([[9.0, 1.0], [0.0, 0.0], [0.0, 4.0]])
-    >>> anomalous_shares(sums), anomalous_shares(sums, balanced=True).round(2)
-    (array([0.1, 0. , 1. ]), array([0.17, 0.  , 1.  ]))
+    The first target is that of normal rows. If `balanced`, all anomalous rows together weigh as
+    much as the normal ones.
     """
     normal, anomalous = sums[:, 0], sums[:, 1:].sum(axis=1)
     if balanced and anomalous.any():
         anomalous = anomalous * (normal.sum() / anomalous.sum())
     total = normal + anomalous
-    share: np.ndarray = np.where(anomalous > 0, anomalous / np.where(total > 0, total, 1.0), 0.0)
-    return share
-
-
-def _single(rows: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(rows, dtype=np.float32)
+    return np.where(anomalous > 0, anomalous / np.where(total > 0, total, 1.0), 0.0)
 
 
 @compiled

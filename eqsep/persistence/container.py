@@ -39,14 +39,7 @@ Tree: TypeAlias = "bool | int | float | str | list[Tree] | dict[str, Tree] | Non
 
 
 def pack(model: Tree, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
-    """The bytes of a file that holds the tree `model` and the arrays it refers to.
-
-    Examples
-    --------
-    >>> model, arrays = unpack(pack({"array": 0}, [np.arange(3.0)], made_by="0.1.0"))
-    >>> model, arrays
-    ({'array': 0}, [array([0., 1., 2.])])
-    """
+    """The bytes of a file that holds the tree `model` and the arrays it refers to."""
     entries, pieces = [], []
     for array in arrays:
         little = np.array(array, dtype=_little(array.dtype), order="K", subok=False)
@@ -80,7 +73,8 @@ def check_prefix(prefix: bytes) -> int:
     """The length of the header; refuses other files and newer formats."""
     if len(prefix) < PREFIX.size or not prefix.startswith(MAGIC):
         raise ModelFileError("This is not an eqsep model file: its first bytes are others.")
-    version, length = _version_and_length(prefix)
+    length: int
+    _, version, length = PREFIX.unpack_from(prefix)
     if version > VERSION:
         raise ModelFileError(
             f"This model file has format version {version}, newer than version {VERSION}, the "
@@ -93,12 +87,8 @@ def check_prefix(prefix: bytes) -> int:
 
 def version_of(data: bytes) -> int:
     """The version of the format, of bytes that `unpack` has read."""
-    return _version_and_length(data)[0]
-
-
-def _version_and_length(data: bytes) -> tuple[int, int]:
-    _, version, length = PREFIX.unpack_from(data)
-    return version, length
+    version: int = PREFIX.unpack_from(data)[1]
+    return version
 
 
 def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:
@@ -118,7 +108,7 @@ def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:
 
 
 def check_length(head: bytes, size: int) -> None:
-    """Refuse a file of which the header does not say that it is so long, before it is read."""
+    """Refuse a file of another size than its header gives, before it is read."""
     _plan(head[PREFIX.size :], room=size - len(head) - _DIGEST)
 
 
@@ -128,7 +118,7 @@ def _plan(header: bytes, *, room: int) -> tuple[Any, list[tuple[np.dtype, tuple[
     if type(document) is not dict or set(document) != {"eqsep", "model", "arrays"}:
         damaged("its header lacks a key, or has one too many")
     if type(document["arrays"]) is not list:
-        damaged("its list of arrays is none")
+        damaged("its arrays are not a list")
     plan = [_entry(entry, room=PREFIX.size + len(header) + room) for entry in document["arrays"]]
     if sum(_size(dtype, shape) for dtype, shape, _ in plan) != room:
         damaged("its arrays do not add up to its length")
@@ -136,10 +126,7 @@ def _plan(header: bytes, *, room: int) -> tuple[Any, list[tuple[np.dtype, tuple[
 
 
 def origin(data: bytes) -> tuple[str, int, str]:
-    """The eqsep that wrote a file, the version of its format, and a hash of what is in it.
-
-    The hash is that of the model alone: who wrote it, and when, is no part of it.
-    """
+    """The eqsep that wrote a file, the version of its format, and a hash of the model alone."""
     start = PREFIX.size + check_prefix(data[: PREFIX.size])
     document = _header(data[PREFIX.size : start])
     made_by = document.pop("eqsep")
@@ -184,7 +171,7 @@ def _small(digits: str) -> int:
 
 
 def _entry(entry: Any, *, room: int) -> tuple[np.dtype, tuple[int, ...], Order]:
-    """What the header says of an array, once it is known to fit into `room` bytes."""
+    """The dtype, shape and order of an array that fits into `room` bytes."""
     if type(entry) is not dict or set(entry) != {"dtype", "shape", "order"}:
         damaged("an array is not described by dtype, shape and order")
     name, shape = entry["dtype"], entry["shape"]
@@ -193,9 +180,8 @@ def _entry(entry: Any, *, room: int) -> tuple[np.dtype, tuple[int, ...], Order]:
     order: Order = "F" if entry["order"] == "F" else "C"
     if order != entry["order"]:
         damaged("an array has an unknown order")
-    if type(shape) is not list or len(shape) > MOST_AXES:
-        damaged("an array has no proper shape")
-    if any(type(size) is not int or size < 0 for size in shape):
+    is_shape = type(shape) is list and len(shape) <= MOST_AXES
+    if not is_shape or any(type(size) is not int or size < 0 for size in shape):
         damaged("an array has no proper shape")
     dtype = np.dtype(name)
     if _size(dtype, shape) > room or math.prod(max(size, 1) for size in shape) > room:
@@ -214,5 +200,5 @@ def _array(piece: memoryview, dtype: np.dtype, shape: tuple[int, ...], order: Or
     if dtype.kind == "b" and flat.view(np.uint8).max() > 1:
         damaged("a boolean is neither true nor false")
     if dtype.kind == "U" and flat.view("<u4").max() > 0x10FFFF:
-        damaged("a string holds what is no character")
+        damaged("a string holds an invalid character")
     return flat.astype(dtype.newbyteorder("="), copy=True).reshape(shape, order=order)

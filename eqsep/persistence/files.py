@@ -1,4 +1,4 @@
-"""Model files: an estimator as a tree that JSON can hold, with the arrays beside it.
+"""Model files: an estimator as a tree that JSON can hold, and the arrays in it.
 
 None, booleans, integers, finite floats, strings and lists stand for themselves. All else is an
 object with one key that says what it is:
@@ -29,7 +29,6 @@ from eqsep import __version__
 from eqsep.arrays import is_foreign, to_numpy
 from eqsep.detector.model import Model
 from eqsep.files import written_whole
-from eqsep.persistence.codecs import Codec
 from eqsep.persistence.container import (
     MOST_AXES,
     PREFIX,
@@ -41,7 +40,7 @@ from eqsep.persistence.container import (
     version_of,
 )
 from eqsep.persistence.migrations import OldParts, migrate
-from eqsep.persistence.registry import CODECS, DETECTOR, ESTIMATORS, SCORING, name_of
+from eqsep.persistence.registry import CODECS, DETECTOR, ESTIMATORS, SCORING, Codec, name_of
 from eqsep.schemas import ModelFileError, damaged, summary
 
 MOST_LEVELS = 40
@@ -53,28 +52,25 @@ _FLOAT = re.compile("[0-9a-f]{16}")
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted separator or detector to one file, which `eqsep.load_model` reads.
 
-    The file is first written beside `path` under another name and then renamed: whoever is
-    interrupted leaves the old file as it was.
+    If it is interrupted, the old file stays as it was.
 
     Parameters
     ----------
     estimator : separator or Detector
-        Any of eqsep's, fitted. What was fitted to torch tensors is kept as NumPy
-        arrays and scores NumPy rows once loaded.
+        Fitted. One fitted to torch tensors scores NumPy rows once loaded.
     path : str or path-like
 
     Raises
     ------
     ModelFileError
-        For what cannot be kept without running code: a function as a kernel, a class of one's
-        own, a random generator as `random_state`.
+        For what a file cannot hold: a function as a kernel, a class of your own, a random
+        generator as `random_state`.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> from eqsep import EqualitySeparator, load_model
-    >>> from eqsep.persistence import save_model
     >>> X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]
     >>> model = EqualitySeparator(random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +103,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """Read a fitted separator or detector from a file that its `save` has written.
 
     No code of the file is run: it holds numbers, strings and the names of known classes only.
-    Memory and time are bounded by the size of the file, whatever it holds.
+    Its size bounds the memory and time that reading it takes.
 
     Parameters
     ----------
@@ -116,12 +112,12 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     separator or Detector
-        With the parameters and all that was learnt, to score or to learn on.
+        With its parameters and all that it has learnt.
 
     Raises
     ------
     ModelFileError
-        A ValueError: the file is no model file, damaged, or of a newer format.
+        A ValueError: the file is not a model file, damaged, or of a newer format.
     OSError
         The file is missing, a folder, or may not be read.
     ImportError
@@ -143,25 +139,21 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def read_model(path: str | os.PathLike[str]) -> Any:
-    """Read what scores rows and learns nothing: of a detector its `Model`, without scikit-learn.
+    """Read what scores rows: a detector's `Model`, without scikit-learn, or a separator.
 
-    Returns
-    -------
-    Model or separator
-        A detector's model gives the same bits as the detector; a separator comes as by
-        `load_model`.
+    The model gives the same scores as the detector, bit for bit, and cannot learn.
     """
     return model_of(_read(Path(path)), scoring=True)
 
 
 def model_of(data: bytes, *, scoring: bool = False) -> Any:
-    """The separator or detector in the bytes of a model file; `load_model` says more."""
+    """The separator or detector in the bytes of a model file; if `scoring`, as `read_model`."""
     tree, arrays = unpack(data)
     codecs = SCORING if scoring and _is_of(tree, [DETECTOR]) else CODECS
     model = Reader(arrays, version=version_of(data), codecs=codecs).model(tree)
     is_fitted = isinstance(model, Model) or hasattr(model, "classes_")
     if not _is_of(tree, ESTIMATORS) or not is_fitted:
-        damaged("what it holds is no fitted separator")
+        damaged("it does not hold a fitted separator")
     return model
 
 
@@ -172,7 +164,7 @@ def _is_of(tree: Any, names: Collection[str]) -> bool:
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a regular file; of one that begins as no model does, the first few only."""
+    """The bytes of a model file; of any other file, only the first few are read."""
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "A model file was expected, not a folder", str(path))
@@ -188,14 +180,7 @@ def _read(path: Path) -> bytes:
 
 
 class Writer:
-    """Turns values into trees and collects their arrays.
-
-    Examples
-    --------
-    >>> writer = Writer()
-    >>> writer.tree((1, np.arange(3)), "x")
-    {'tuple': [1, {'array': 0}]}
-    """
+    """Turns values into trees and collects their arrays."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray] = []
@@ -207,7 +192,9 @@ class Writer:
         if value is None or type(value) in (bool, str):
             return value
         if type(value) is int:
-            return self._integer(value, where)
+            if value.bit_length() >= _BITS:
+                raise ModelFileError(f"{where} cannot be saved: {value} has more than 64 bits.")
+            return value
         if type(value) is float:
             return value if math.isfinite(value) else {"float": struct.pack(">d", value).hex()}
         if type(value) in (list, tuple):
@@ -219,12 +206,10 @@ class Writer:
             return {"scalar": self._number(np.asarray(value), where)}
         if is_foreign(value) or type(value) is np.ndarray:
             return self._array(to_numpy(value), where)
-        return self._object(value, where, level)
-
-    def _integer(self, value: int, where: str) -> int:
-        if value.bit_length() >= _BITS:
-            raise ModelFileError(f"{where} cannot be saved: {value} has more than 64 bits.")
-        return value
+        name = name_of(value)
+        if name is None:
+            raise ModelFileError(f"{where} cannot be saved: {_reason(value)}")
+        return {"class": [name, self._entries(CODECS[name].encode(value), where, level)]}
 
     def _entries(self, values: dict[str, Any], where: str, level: int) -> dict[str, Any]:
         if not all(type(key) is str for key in values):
@@ -250,12 +235,6 @@ class Writer:
         self.arrays.append(array)
         return len(self.arrays) - 1
 
-    def _object(self, value: Any, where: str, level: int) -> dict[str, Any]:
-        name = name_of(value)
-        if name is None:
-            raise ModelFileError(f"{where} cannot be saved: {_reason(value)}")
-        return {"class": [name, self._entries(CODECS[name].encode(value), where, level)]}
-
 
 def _reason(value: Any) -> str:
     if isinstance(value, np.random.RandomState | np.random.Generator):
@@ -270,13 +249,7 @@ def _reason(value: Any) -> str:
 
 
 class Reader:
-    """Turns trees of any format back into values; takes each array once, in order.
-
-    Examples
-    --------
-    >>> Reader([np.arange(3)]).value({"tuple": [1, {"array": 0}]})
-    (1, array([0, 1, 2]))
-    """
+    """Turns trees of any format back into values; takes each array once, in order."""
 
     def __init__(
         self,
@@ -285,12 +258,11 @@ class Reader:
         version: int = VERSION,
         codecs: Mapping[str, Codec] = CODECS,
     ) -> None:
-        self._arrays, self._codecs = arrays, codecs
-        self._version = version
+        self._arrays, self._version, self._codecs = arrays, version, codecs
         self._taken = 0
 
     def model(self, tree: Any) -> Any:
-        """The value of the whole tree: all arrays have been taken."""
+        """The value of the whole tree, which must refer to all arrays."""
         value = self.value(tree)
         if self._taken != len(self._arrays):
             damaged("it holds arrays that nothing refers to")
@@ -311,14 +283,14 @@ class Reader:
             damaged(f"a part of it is {summary(kind)}, which is unknown")
         return _KINDS[kind](self, content, level)
 
-    def _float(self, content: Any, level: int) -> float:  # noqa: ARG002  the shape of all of them
+    def _float(self, content: Any, level: int) -> float:  # noqa: ARG002  as all of `_KINDS`
         if type(content) is not str or not _FLOAT.fullmatch(content):
-            damaged(f"{summary(content)} is no float")
+            damaged(f"{summary(content)} is not a float")
         return float(struct.unpack(">d", bytes.fromhex(content))[0])
 
     def _tuple(self, content: Any, level: int) -> tuple[Any, ...]:
         if type(content) is not list:
-            damaged("a tuple is no list of items")
+            damaged("a tuple is not a list of items")
         return tuple(self.value(item, level + 1) for item in content)
 
     def _dict(self, content: Any, level: int) -> dict[str, Any]:
@@ -341,7 +313,7 @@ class Reader:
     def _names(self, content: Any, level: int) -> np.ndarray:
         array = self._array(content, level)
         if array.ndim != 1 or array.dtype.kind != "U":
-            damaged("names are no strings")
+            damaged("names are not strings")
         return array.astype(object)
 
     def _object(self, content: Any, level: int) -> Any:

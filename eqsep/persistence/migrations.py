@@ -29,22 +29,15 @@ MODELS_SINCE = 4  # the format in which classes have their present names
 
 
 class OldParts(dict[str, Any]):
-    """The parts of a class that is no more, until the detector that had them is put together."""
+    """The parts of a former class, until the detector that had them is put together."""
 
 
 @dataclass(frozen=True)
 class Change:
     """How the parts of a class in one format become those of the next.
 
-    Attributes
-    ----------
-    renames : mapping of str to str
-    convert : mapping of str to callable
-        By the old name, the new value for an old one.
-    defaults : mapping
-        Parts that the older format lacks, where they are not the defaults of the class.
-    dropped : collection of str
-        Parts that the next format no longer has.
+    `convert` has functions of old values by old names; `defaults` are parts that the older format
+    lacks, where they are not the defaults of the class.
     """
 
     renames: Mapping[str, str] = field(default_factory=dict)
@@ -55,17 +48,16 @@ class Change:
     def __call__(self, parts: Parts) -> Parts:
         gone = {*self.renames, *self.dropped}
         kept = {name: part for name, part in parts.items() if name not in gone}
-        named = {self.renames[name]: name for name in parts if name in self.renames}
-        if set(named) & set(kept):
+        named = {name: parts[name] for name in parts if name in self.renames}
+        if {self.renames[name] for name in named} & set(kept):
             damaged("a part of it has its old name and its new one")
         try:
-            changed = {
-                new: self.convert.get(old, lambda value: value)(parts[old])
-                for new, old in named.items()
+            named |= {
+                name: self.convert[name](named[name]) for name in self.convert if name in named
             }
         except (ArithmeticError, TypeError, ValueError):
             damaged("a part of an older format has a value that it cannot have")
-        return {**self.defaults, **kept, **changed}
+        return {**self.defaults, **kept, **{self.renames[k]: v for k, v in named.items()}}
 
 
 def _inverse(value: float | None) -> float | None:
@@ -117,13 +109,7 @@ GONE = ("detector.FeatureMap", "detector.Calibration", "detector.KindRows")  # p
 
 
 def migrate(name: str, parts: Parts, *, version: int) -> tuple[str, Parts]:
-    """The class and parts, in the present format, of an object of an older one.
-
-    Examples
-    --------
-    >>> migrate("separators.OneVsSet", {"score": "binary"}, version=1)
-    ('separators.OneVsSet', {'ranking': 'binary'})
-    """
+    """The class and parts, in the present format, of an object of an older one."""
     for older in range(version, VERSION):
         if name in CHANGES[older]:
             parts = CHANGES[older][name](parts)
@@ -152,7 +138,7 @@ _JUDGES = ("fold", "trees", "shares", "lacking", "distance")
 
 
 def _detector(parts: Parts) -> Parts:
-    """A detector of format 3, whose attributes become a model."""
+    """The parts of a detector of format 3, with a model made of its attributes."""
     if not any(name in parts for name in _LEARNT):  # not fitted
         check_names(parts, "Detector", required=(), optional=_PARAMETERS)
         if parts.get("feature_map") is not None:
@@ -162,21 +148,13 @@ def _detector(parts: Parts) -> Parts:
     defaults: Parts = {"alpha": 0.1, "unlabelled_weight": 0.01}
     given = {name: parts[name] for name in _PARAMETERS if name in parts}
     weights = defaults | {name: given[name] for name in defaults if name in given}
-    names = ("n_landmarks", "bandwidth")
-    own = {name: given[name] for name in names if given.get(name) is not None}
+    own = {k: given[k] for k in ("n_landmarks", "bandwidth") if given.get(k) is not None}
     config = _checked("config", lambda: Config(**weights, **own))
     reading = _reading(parts, unlabelled_weight=weights["unlabelled_weight"])
     plan = _plan(parts["feature_map_"], reading)
-    promise = _checked(
-        "promise",
-        lambda: Promise(
-            **{
-                name: given[name]
-                for name in ("false_alarm_rate", "confidence", "unseen_rate")
-                if name in given
-            }
-        ),
-    )
+    names = ("false_alarm_rate", "confidence", "unseen_rate")
+    promised = {name: given[name] for name in names if name in given}
+    promise = _checked("promise", lambda: Promise(**promised))
     calibration = _old(parts["calibration_"], "Calibration", ("rows", "scores"), _CALIBRATION)
     kinds, judges = _kinds(parts.get("kind_rows_"), plan)
     held_out = _held_out(calibration, in_groups=plan.holdout.grouping is not None)
@@ -198,15 +176,17 @@ def _detector(parts: Parts) -> Parts:
             "coef": coef,
             "likeness_coef": parts.get("anomaly_coef_", np.zeros(len(coef))),
             "calibration": Calibration.from_state(
-                {name: value for name, value in calibration.items() if not name.endswith("rows")}
+                {name: part for name, part in calibration.items() if not name.endswith("rows")}
             ),
             "judges": judges,
             "caution": parts.get("caution_"),
             "left_out": parts.get("left_out_", []),
         }
     )
-    given["plan"] = _given_plan(given.pop("feature_map", None), reading)
-    return given | {"model_": model}
+    own_plan = given.pop("feature_map", None)
+    if own_plan is not None and own_plan is not True:
+        own_plan = _plan(own_plan, reading)
+    return given | {"plan": own_plan, "model_": model}
 
 
 def _checked(what: str, make: Callable[[], Any]) -> Any:
@@ -217,7 +197,7 @@ def _checked(what: str, make: Callable[[], Any]) -> Any:
 
 
 def _old(value: Any, name: str, required: Collection[str], optional: Collection[str]) -> Parts:
-    """The parts of an object of a class that is no more."""
+    """The parts of an object of a former class."""
     if not isinstance(value, OldParts):
         damaged(f"{name} is {summary(value)}")
     check_names(value, name, required=required, optional=optional)
@@ -244,7 +224,7 @@ def _plan(value: Any, reading: LabelReading) -> Plan:
     """The plan that a feature map of format 3 was."""
     old = _old(value, "FeatureMap", _FEATURE_MAP, ("windows", "kind_bounds"))
     if not isinstance(old["kernel"], Laplacian):
-        damaged("its kernel is none")
+        damaged("its kernel is not a Laplacian")
     terms = ("landmarks", "is_normal", "kernel", "ellipsoid", "trees")
     weights = ("vote_weight", "likeness_weight", "doubted")
     kind_bounds = old.get("kind_bounds")
@@ -268,17 +248,13 @@ def _plan(value: Any, reading: LabelReading) -> Plan:
     )
 
 
-def _given_plan(value: Any, reading: LabelReading) -> Plan | bool | None:
-    return value if value is None or value is True else _plan(value, reading)
-
-
 def _held_out(old: Parts, *, in_groups: bool) -> HeldOutRows:
     rows = old["rows"]
     if type(rows) is not np.ndarray or rows.ndim != 2:
-        damaged("its held-out rows are none")
+        damaged("its held-out rows are not a table")
     anomalies = old.get("anomaly_rows", rows[:0])
     if type(anomalies) is not np.ndarray or anomalies.ndim != 2:
-        damaged("its held-out anomalies are none")
+        damaged("its held-out anomalies are not a table")
     n, m = len(rows), len(anomalies)
     groups = old.get("groups", NO_GROUPS)
     if type(groups) is not np.ndarray or (in_groups and groups.shape != (n,)):
