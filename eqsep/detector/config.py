@@ -35,8 +35,9 @@ class Config:
         Trees that vote on whether a row is like the labelled anomalies.
     vote_weight, doubted_vote_weight : float
         Of their vote in the score.
-    tree_columns : float
-        The share of the columns among which a split is chosen, each with a random limit.
+    tree_columns, max_tree_columns : float, int
+        The share of the columns among which a split is chosen, each with a random limit, and the
+        most of them.
     min_leaf, doubted_min_leaf : int
         The fewest rows of a leaf.
     max_tree_normal, max_tree_anomalous : int
@@ -69,6 +70,7 @@ class Config:
     unlabelled_weight: float = 0.01
     n_trees: int = 70
     tree_columns: float = 0.7
+    max_tree_columns: int = 100
     vote_weight: float = 0.3
     doubted_vote_weight: float = 1.0
     min_leaf: int = 1

@@ -123,7 +123,7 @@ class Terms(schemas.Kept, WithoutCaches):
                 n=config.n_trees,
                 most=(config.max_tree_normal, config.max_tree_anomalous),
                 least=config.min_leaf,
-                columns=config.tree_columns,
+                columns=min(config.tree_columns, config.max_tree_columns / packed.shape[1]),
                 narrow=packed.shape[1],
             ),
             vote_weight=config.vote_weight,
