@@ -54,12 +54,14 @@ class LabelReading(schemas.Kept):
         unlabelled: str,
         rate: float,
         config: Config,
+        doubted: bool | None = None,
     ) -> Self:
         """The reading for the labels of a first fit; `counts` rows have each of them.
 
         By default, rows without a label are normal where no row is labelled normal, and are doubted
         where anomalies are labelled; rows labelled normal are trusted. Where all are to be doubted,
         rows without a label calibrate unless enough are labelled normal to set the threshold alone.
+        A given plan has settled whether rows are `doubted`.
         """
         check_unlabelled(unlabelled)
         _check_first_labels(labels, counts, normal=normal, given=given)
@@ -67,8 +69,9 @@ class LabelReading(schemas.Kept):
         enough = n_held_out(n_normal, config=config) + 1 >= max(STEP, 1 / rate)
         alone = enough and bool((labels.code == UNLABELLED).any())
         is_normal = {"auto": not n_normal, "trusted": True, "doubted": not alone}[unlabelled]
-        asked = {"auto": is_normal, "trusted": False, "doubted": True}[unlabelled]
-        doubted = asked and bool(labels.kinds)
+        if doubted is None:
+            asked = {"auto": is_normal, "trusted": False, "doubted": True}[unlabelled]
+            doubted = asked and bool(labels.kinds)
         return cls(
             normal=normal,
             unlabelled_is_normal=is_normal,
