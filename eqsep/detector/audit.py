@@ -1,7 +1,7 @@
 """Audit: rows learnt twice, rows that were not learnt well, and rows to judge next.
 
-Normal rows are held out by a hash of their values alone, and so are rows of the seen kinds kept. Of
-rows that were learnt before, those that would be held out or kept now already are.
+Rows are held out, or kept to name alarms by, by a hash of their values: of rows that were learnt
+before, those that would be held out or kept now already are.
 """
 
 from collections import Counter
@@ -15,15 +15,13 @@ from eqsep.checks import check_row_labels, warn_of
 from eqsep.detector.evidence import Evidence, KindRows
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
+from eqsep.detector.score import are_among
 from eqsep.errors import EqsepWarning, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
 _ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
-_FEWEST, _MOST_OF = (
-    3,
-    0.9,
-)  # anomalies that are landmarks: from here on not by chance
+_FEWEST, _MOST_OF = 3, 0.9  # anomalies that are landmarks: from here on not by chance
 _SURE = 0.01  # the probability below which it is not by chance
 _FEWEST_FAR = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
@@ -147,8 +145,7 @@ def suspects(
     places = _held_normal(model, table, labels)
     places = places[doubted[places]]
     Z = model.plan.encode(table.take(places))
-    learnt = set(_as_bytes(model.evidence.held_out.normal))
-    known = np.array([row in learnt for row in _as_bytes(Z)], dtype=bool)
+    known = are_among(Z, model.evidence.held_out.normal)
     places, scores = places[known], model.score(Z[known])
     highest: np.ndarray = places[np.argsort(-scores, kind="stable")[:n]]
     return highest
@@ -173,13 +170,12 @@ def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None
     as learnt if they are landmarks of the first fit: of few anomalies all are.
     """
     rows = more.held_out.normal
-    found, landmarks = _repeats(model, rows), set(_as_bytes(model.plan.terms.landmarks))
-    again = sum(row in landmarks for row in _as_bytes(anomalies))
+    found, again = _repeats(model, rows), are_among(anomalies, model.plan.terms.landmarks).sum()
     keeps_none = not model.plan.holdout.keeps_kinds
     if keeps_none and not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
         _warn_of_repeats(
             f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
-            f"of the first fit.",
+            f"of the first fit."
         )
     for kind, known in _repeated_kinds(model, more.kinds):
         _warn_of_repeats(

@@ -331,8 +331,6 @@ def gather(
     A fit in memory, over a stream or on a cluster, and everything learnt later are sums of this.
     Rows that were `judged` because they raised an alarm are never held out.
 
-    Examples
-    --------
     >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> detector = Detector(n_landmarks=50, random_state=0).fit(X)
@@ -344,7 +342,7 @@ def gather(
     True
     """
     rows = plan.encoder.encode(table)
-    holdout = plan.holdout.without_any() if judged else plan.holdout
+    holdout = replace(plan.holdout, bound=0, anomaly_bound=0) if judged else plan.holdout
     split = holdout.split(table, labels, encoder=plan.encoder)
     learnt, held = np.flatnonzero(split.learnt), np.flatnonzero(split.held_out)
     reporter("rows")(table.n_rows - len(learnt))  # the sums report the others

@@ -1,8 +1,7 @@
 """HoldOut: which rows calibrate, by a hash of their values or of their group.
 
-Whether a row is held out depends on no other rows than equal ones, so pieces of the data hold out
-what the whole does. Rows that belong together are held out together: whole groups, or blocks of
-time with a gap on either side, in which rows are neither learnt nor calibrate.
+Pieces of the data hold out what the whole does. Rows that belong together are held out together:
+whole groups, or blocks of time with a gap on either side, in which rows are not learnt either.
 """
 
 import math
@@ -42,8 +41,6 @@ def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
     Of many at most 3,999, or one in 25 if that is more. Where rows are `doubted`, some to spare, so
     that enough are left without the anomalies among them.
 
-    Examples
-    --------
     >>> [n_held_out(n, config=Config()) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
     [5, 99, 199, 3999, 7999, 19999]
     """
@@ -216,8 +213,6 @@ def n_held_out_groups(n: int, *, rate: float, config: Config) -> int:
 def groups_needed(rate: float) -> int:
     """How many groups a fit needs to promise this rate for new groups: half are held out.
 
-    Examples
-    --------
     >>> [groups_needed(rate) for rate in (0.01, 0.1)]
     [198, 18]
     """
@@ -324,10 +319,6 @@ class HoldOut:
                 )
             if was is None and now is not None:
                 raise UserError(f"The first fit had no {word}: leave it out, or fit again with it.")
-
-    def without_any(self) -> "HoldOut":
-        """The rule by which all rows are learnt, for rows judged because they raised an alarm."""
-        return replace(self, bound=0, anomaly_bound=0)
 
     def is_same(self, other: "HoldOut") -> bool:
         """Whether every row is treated alike."""

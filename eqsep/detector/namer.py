@@ -32,8 +32,6 @@ _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found se
 def rows_for(rate: float) -> int:
     """How many rows of a kind it takes to promise a rate: 1 / rate - 1.
 
-    Examples
-    --------
     >>> [rows_for(rate) for rate in (0.01, 0.05, 0.1)]
     [99, 19, 9]
     """

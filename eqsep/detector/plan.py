@@ -305,7 +305,8 @@ class Plan(WithoutCaches):
         """The plan of these parts."""
         schemas.check_parts(state, _PLAN, "Plan")
         encoder, windows = state["encoder"], state["windows"]
-        if windows is not None and not set(windows.names) <= set(encoder.names or ()):
+        added = () if windows is None else (*windows.columns, *windows.added)
+        if not set(added) <= set(encoder.names or ()):
             schemas.damaged("its windows do not match the columns of its table")
         terms = Terms.from_state(state["terms"], deviations=encoder.deviations, pack=encoder.pack)
         holdout = HoldOut.from_state(state["holdout"], encoder=encoder)

@@ -113,7 +113,7 @@ class Terms(schemas.Kept, WithoutCaches):
             seen = beside(packed, ellipsoid.along(rows, at))
         return cls(
             landmarks=landmarks,
-            is_normal=~_are_among(landmarks, rows[~normal]),
+            is_normal=~are_among(landmarks, rows[~normal]),
             kernel=kernel_over(landmarks, config=config),
             ellipsoid=ellipsoid,
             trees=Trees.grown(
@@ -242,7 +242,8 @@ def kernel_over(landmarks: np.ndarray, *, config: Config) -> Laplacian:
     return Laplacian(gamma=float(median.gamma) / (config.bandwidth * _MIDDLE), powers=config.powers)
 
 
-def _are_among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+def are_among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which rows are equal, bit for bit, to one of the others."""
     found = set(map(bytes, np.ascontiguousarray(others)))
     return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
 
