@@ -397,13 +397,7 @@ def _no_rows() -> UserError:
 
 
 def batches_of(
-    X: Any,
-    y: Any,
-    *,
-    groups: Any = None,
-    time: Any = None,
-    sample_weight: Any = None,
-    window: Windows | int | None = None,
+    X: Any, y: Any, groups: Any, time: Any, sample_weight: Any, *, window: Windows | int | None
 ) -> Source:
     """The batches of `X` `with_columns`, and with windows that continue from batch to batch."""
     source = source_of(X, y, name="Detector")
