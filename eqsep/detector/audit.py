@@ -166,8 +166,7 @@ def rows_to_learn(
 def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
     """Warn if more evidence shows that some of its rows were learnt before.
 
-    `anomalies` are encoded. A model of version 0.1 keeps none to compare with, so there they count
-    as learnt if they are landmarks of the first fit: of few anomalies all are.
+    A model of version 0.1 keeps no anomalies: there they count as learnt if they are landmarks.
     """
     rows = more.held_out.normal
     found, again = _repeats(model, rows), are_among(anomalies, model.plan.terms.landmarks).sum()
@@ -197,15 +196,15 @@ def warn_of_common_rows(model: Model, other: Model) -> None:
         _warn_of_repeats(
             f"The two have learnt the same rows: of {found.checked:,} held-out rows of the one, "
             f"{found.found:,} are those of the other.",
-            instead="Merge detectors that have learnt different rows.",
+            hint="Merge detectors that have learnt different rows.",
         )
 
 
 def _warn_of_repeats(
-    message: str, *, instead: str = "Learn rows once; forget(X, y) takes them out again."
+    message: str, *, hint: str = "Learn rows once; forget(X, y) takes them out again."
 ) -> None:
     suffers = "Such rows count twice then, and the promised false-alarm rate suffers."
-    warn(RepeatedRowsWarning(f"{message} {suffers}", hint=instead))
+    warn(RepeatedRowsWarning(f"{message} {suffers}", hint=hint))
 
 
 def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
@@ -259,11 +258,10 @@ class NewKindWarning(EqsepWarning):
 def warn_of_rows(
     model: Model, rows: np.ndarray, labels: RowLabels, *, known: RowLabels, judged: bool = False
 ) -> None:
-    """Warn of labels unlike those before, and of rows that their labels contradict.
+    """Warn of labels unlike those before, and of rows that the model does not take as labelled.
 
-    Landmarks come from the first fit, so rows near none of them are hardly learnt. Few normal rows
-    should raise an alarm, and most rows of a kind beyond `known` should raise one that names it.
-    Rows that were `judged` raised one, whatever they are.
+    Few normal rows should raise an alarm, unless they were `judged` because they did, and most rows
+    of a kind beyond `known` should raise one that names it.
     """
     warn_of(check_row_labels(labels, known=known))
     _warn_of_far_rows(model, rows[labels.code == 0], judged=judged)

@@ -173,10 +173,7 @@ class Calibration(schemas.Kept, WithoutCaches):
         return certified_rank(n, rate=rate, confidence=confidence)
 
     def threshold(self, rate: float, confidence: float | None = None) -> float:
-        """The score above which p(s) <= rate; the largest one if no score is that rare.
-
-        With a confidence, the score above which that share of all models would keep the rate.
-        """
+        """The score above which p(s) <= rate; the largest one if no score is that rare."""
         ordered, from_the_top, rising = self._from_the_top
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores
@@ -376,10 +373,9 @@ def rows_that_count(
 
 
 def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
-    """Which rows of a batch to select, by Benjamini and Hochberg: a mask.
+    """Which rows of a batch to select, by Benjamini and Hochberg, at most a share `fdr` falsely.
 
-    On average at most a share of `fdr` of them is normal: conformal p-values with the same held-out
-    rows depend on one another in a way that the method allows.
+    Conformal p-values with the same held-out rows depend on each other in a way that is allowed.
     """
     from scipy.stats import false_discovery_control  # imported lazily: slow, and rarely needed
 

@@ -20,7 +20,7 @@ from eqsep.detector.audit import (
     warn_of_rows,
 )
 from eqsep.detector.calibration import Calibration, Promise
-from eqsep.detector.config import Config, check_unlabelled
+from eqsep.detector.config import UNLABELLED_ROWS, Config
 from eqsep.detector.evidence import Evidence, gather
 from eqsep.detector.explainer import Explanation
 from eqsep.detector.first_fit import FirstFit, Fit, batches_of, read, with_weight
@@ -61,12 +61,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         alarm has.
     n_landmarks : int, default=None
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
-        it, time to fit with its square. None: that of `config`, 1,000.
+        it, time to fit with its square.
     bandwidth : float, default=None
-        Of the kernel, in units of the median distance between landmarks: larger is wider. None:
-        that of `config`.
+        Of the kernel, in units of the median distance between landmarks: larger is wider.
     alpha : float, default=None
-        The ridge penalty, in units of the loss of one row. None: that of `config`, 0.1.
+        The ridge penalty, in units of the loss of one row.
     unlabelled : {"auto", "trusted", "doubted"}, default="auto"
         Whether rows that nobody has called anomalous may be anomalies. "auto" trusts rows labelled
         normal; where there are none, it doubts rows without a label if anomalies are labelled.
@@ -74,7 +73,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         normal too, unless these are enough to set the threshold alone.
     unlabelled_weight : float, default=None
         The weight of a row without a label, as a normal one, where others are labelled normal and
-        it is neither trusted nor doubted. None: that of `config`, 0.01.
+        it is neither trusted nor doubted.
     plan : Plan, default=None
         The `plan_` of another detector, to learn what can be merged with it: landmarks, bandwidth,
         trees and windows are then those of the plan, and other values of them are refused.
@@ -86,7 +85,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         if there is one; needs PyTorch. It is not in a model's file.
     random_state : int, RandomState or None, default=None
     config : Config, default=None
-        All other numbers that a fit depends on; None: `Config()`.
+        All other numbers that a fit depends on, and the defaults of `n_landmarks`, `bandwidth`,
+        `alpha` and `unlabelled_weight`; None: `Config()`.
 
     Attributes
     ----------
@@ -355,9 +355,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             raise UserError(
                 f"plan must be the plan_ of a fitted detector, got a {type(plan).__name__}."
             )
-        check_unlabelled(self.unlabelled)
-        if self.device not in DEVICES:
-            raise ParameterError("device", expected=f"one of {list(DEVICES)}", got=self.device)
+        for name, known in (("unlabelled", UNLABELLED_ROWS), ("device", DEVICES)):
+            if (value := getattr(self, name)) not in known:
+                raise ParameterError(name, expected=f"one of {list(known)}", got=value)
         if self.window is not None:
             check_length(self.window)
         if plan is not None:

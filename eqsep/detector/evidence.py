@@ -259,36 +259,31 @@ class Evidence(WithoutCaches):
         schemas.check_parts(state, cls.SCHEMAS, "Evidence")
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
         evidence = cls(**state | {"kinds": kinds, "n_normal": n_normal})
-        evidence._check(plan)
-        return evidence
-
-    def _check(self, plan: Plan) -> None:
-        """Refuse parts of a file that do not fit the plan."""
-        terms, n = plan.terms, 1 + len(self.labels.kinds)
-        if self.sums.moment.shape != (len(terms.landmarks), n):
+        sums, held, terms, holdout = evidence.sums, evidence.held_out, plan.terms, plan.holdout
+        if sums.moment.shape != (len(terms.landmarks), 1 + len(evidence.labels.kinds)):
             schemas.damaged("its sums are not those of its landmarks and kinds")
-        if terms.likeness_weight and self.sums.anomalous is None:
+        if terms.likeness_weight and sums.anomalous is None:
             schemas.damaged("the sums of its anomalous rows are not there")
         n_leaves = 0 if terms.trees is None else terms.trees.n_leaves
-        if (0 if self.sums.leaves is None else len(self.sums.leaves)) != n_leaves:
+        if (0 if sums.leaves is None else len(sums.leaves)) != n_leaves:
             schemas.damaged("the leaves of its trees do not have one sum each")
-        held, kinds, in_groups = self.held_out, self.kinds, plan.holdout.grouping is not None
         if held.rows.shape[1] != terms.landmarks.shape[1] or held.hashes.dtype != np.uint64:
             schemas.damaged("its held-out rows do not have the columns of its table")
-        if held.in_groups != in_groups or (
-            len(kinds.rows) and in_groups != bool(len(kinds.groups))
-        ):
+        in_groups = holdout.grouping is not None
+        kinds_in_groups = bool(len(kinds.groups)) if len(kinds.rows) else in_groups
+        if not held.in_groups == kinds_in_groups == in_groups:
             schemas.damaged("its rows have groups, or lack them")
         if len(kinds.kind) != len(kinds.rows) or len(kinds.groups) not in (0, len(kinds.rows)):
             schemas.damaged("the rows that it names alarms by do not each have a kind and a group")
-        if kinds.groups.dtype != np.uint64 or kinds.key != plan.holdout.key:
+        if kinds.groups.dtype != np.uint64 or kinds.key != holdout.key:
             schemas.damaged("the rows that it names alarms by are hashed by another key")
         if kinds.rows.shape[1] != len(terms.pack.first):
             schemas.damaged("the rows that it names alarms by are not of its columns")
-        if not set(kinds.kind.tolist()) <= set(self.labels.kinds):
+        if not set(kinds.kind.tolist()) <= set(evidence.labels.kinds):
             schemas.damaged("the rows that it names alarms by are not of its kinds")
-        if len(kinds.rows) and not plan.holdout.keeps_kinds:
+        if len(kinds.rows) and not holdout.keeps_kinds:
             schemas.damaged("it has rows to name alarms by, and keeps none")
+        return evidence
 
 
 def _columns(labels: RowLabels, others: RowLabels) -> list[int]:

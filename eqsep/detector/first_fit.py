@@ -45,7 +45,6 @@ from eqsep.labels import (
 )
 from eqsep.progress import phase
 from eqsep.tables.batches import (
-    ANOMALIES,
     Batch,
     LabelledRows,
     Source,
@@ -90,17 +89,11 @@ class FirstFit:
     device: str = "cpu"  # where kernel values are summed
 
     def to_rows(
-        self,
-        table: Table,
-        y: Any,
-        rng: np.random.RandomState,
-        *,
-        given: bool,
-        whole: bool = True,
+        self, table: Table, y: Any, rng: np.random.RandomState, *, given: bool, whole: bool = True
     ) -> Fit:
         """The fit to rows in memory; `given` is whether labels were passed at all.
 
-        Only if the rows are the `whole` of the data it is known which are copies of others.
+        Copies of other rows are found only in the `whole` of the data.
         """
         phase("planning")
         labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=self.normal)
@@ -271,26 +264,19 @@ class FirstFit:
 
 
 class StreamSummary:
-    """The labels and names of all rows, counted, and a uniform sample of the rows.
+    """The labels and names of all rows, counted, and a sample with enough of those not `normal`.
 
-    Rows with a label other than `normal` (than 0, False and "normal") are sampled separately, so
-    that there are enough of them. Summaries of pieces of the data `merge` into one of all of it.
+    Summaries of pieces of the data `merge` into one of all of it.
     """
 
     def __init__(
-        self,
-        *,
-        normal: Any,
-        rng: np.random.Generator,
-        most: int | None = None,
-        most_anomalies: int = ANOMALIES,
+        self, *, normal: Any, rng: np.random.Generator, most: int, most_anomalies: int
     ) -> None:
         self.n_rows = 0
         self.labelled = False
         self.names: dict[str, Counter[str]] = {}
         self._counts: Counter[Any] = Counter()  # in the order in which labels were first seen
-        self._normal = normal
-        self._rng = rng
+        self._normal, self._rng = normal, rng
         self._most, self._most_anomalies = most, most_anomalies
         self._strata: Strata[LabelledRows[Table]] | None = None
 

@@ -1,8 +1,7 @@
 """Namer: which seen kinds an alarm may be of, so that few rows of a seen kind lack its name.
 
-The p-value of "this row is of kind k" is the row's rank among learnt rows of k, by how unlike the
-kind each is. Rows are divided into folds, and none is compared with its own fold (cross-conformal
-prediction). Kinds with a p-value above the allowed rate are the names of the row.
+A row has the names of the kinds with a p-value above the allowed rate: its rank among learnt rows
+of the kind by how unlike it each is, by folds (cross-conformal prediction).
 """
 
 import math

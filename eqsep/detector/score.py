@@ -1,11 +1,4 @@
-"""The score: how anomalous a row is, one formula of four terms.
-
-| term | what it says of a row | where |
-|---|---|---|
-| residual | abs(1 - f(x)): near 1 far from every normal row | `eqsep.engine.nystroem` |
-| vote | what trees say: 1 among labelled anomalies | `eqsep.engine.trees` |
-| excess | above 0 where columns do not move together as usual | `eqsep.engine.ellipsoid` |
-| likeness | g(x): 1 at labelled anomalies, where rows are doubted | `eqsep.engine.nystroem` |
+"""The score: how anomalous a row is, one formula of four terms (`Score.combine`).
 
 `Terms` are chosen at the first fit and never change; a `Score` is solved from sums over rows.
 """
@@ -33,15 +26,12 @@ _AT_ONCE = 4096  # rows held as kernel values
 
 @dataclass(frozen=True, kw_only=True)
 class TermValues:
-    """The terms of rows: arrays or tensors of one number for each row.
+    """The terms of rows: arrays or tensors of one number for each row."""
 
-    None while kernel values are not known yet, and for a term that does not count.
-    """
-
-    vote: Any
-    excess: Any
-    residual: Any = None
-    likeness: Any = None
+    vote: Any  # what trees say: 1 among labelled anomalies
+    excess: Any  # above 0 where columns do not move together as in normal rows
+    residual: Any = None  # |1 - f|, near 1 far from every normal row; None: not known yet
+    likeness: Any = None  # 1 at labelled anomalies; None: it does not count
 
     def __getitem__(self, part: slice) -> "TermValues":
         """The values of a subset of the rows."""
@@ -51,10 +41,7 @@ class TermValues:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Terms(schemas.Kept, WithoutCaches):
-    """What a row is scored by, fixed at the first fit.
-
-    A field that came later has a default, by which rows are scored as they were before it.
-    """
+    """What a row is scored by, fixed at the first fit."""
 
     landmarks: np.ndarray  # float32, encoded rows
     is_normal: np.ndarray  # whether each landmark is
@@ -94,10 +81,7 @@ class Terms(schemas.Kept, WithoutCaches):
         rng: np.random.RandomState,
         key: int,
     ) -> Self:
-        """The terms for learnt, encoded rows; `is_anomaly` is 1 where one is a labelled anomaly.
-
-        `rng` draws landmarks and trees; `key` decides which of many rows the ellipsoid is of.
-        """
+        """The terms for learnt, encoded rows; `key` decides which of many the ellipsoid is of."""
         config = config.for_rows(doubted=doubted)
         landmarks = choose_landmarks(rows, is_anomaly, n=config.n_landmarks, rng=rng)
         normal, at = is_anomaly == 0, encoder.deviations
@@ -135,10 +119,7 @@ class Terms(schemas.Kept, WithoutCaches):
         )
 
     def are_of(self, n_landmarks: int) -> bool:
-        """Whether so many landmarks may have been asked for; of few rows, fewer are found.
-
-        A file that does not say gives only an upper bound.
-        """
+        """Whether so many landmarks may have been asked for; of few rows, fewer are found."""
         if self.max_landmarks is None:
             return len(self.landmarks) <= n_landmarks
         return n_landmarks == self.max_landmarks
@@ -307,10 +288,7 @@ class Score(WithoutCaches):
     def with_kind_likeness(
         self, rows: np.ndarray, threshold: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The scores, and the likeness to each kind of rows above the threshold.  -> (n,), (m, k)
-
-        Kernel values, which take most of the time, are computed once for both.
-        """
+        """The scores, and the likeness to kinds of rows above the threshold.  -> (n,), (m, k)"""
         functions, kinds = self._functions.T, self._kinds.T
         score, likeness = np.empty(len(rows)), np.empty((len(rows), len(kinds)))
         values = self.terms.values(rows, self.leaf_votes)
@@ -362,10 +340,9 @@ class Score(WithoutCaches):
 
 
 def leaf_votes(sums: Statistics, *, doubted: bool) -> np.ndarray:
-    """The share of anomalies in each leaf of the trees.
+    """The share of anomalies in each leaf; where rows are doubted, its mean with a balanced share.
 
-    Where rows are doubted, only some anomalies are labelled: then it is the mean of this share and
-    of the share with balanced classes.
+    Only some of the anomalies are labelled there.
     """
     if sums.leaves is None:
         return np.empty(0)
