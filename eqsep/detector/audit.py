@@ -5,14 +5,14 @@ before, those that would be held out or kept now already are.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from eqsep.checks import check_row_labels, warn_of
-from eqsep.detector.evidence import Evidence, KindRows
+from eqsep.detector.evidence import Evidence
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
 from eqsep.detector.score import are_among
@@ -176,15 +176,20 @@ def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None
             f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
             f"of the first fit."
         )
-    for kind, known in _repeated_kinds(model, more.kinds):
-        _warn_of_repeats(
-            f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: of "
-            f"{known.checked:,} that are to be kept for names, {known.found:,} are kept already.",
-        )
+    bounds, kept = model.plan.holdout.kind_bounds, model.evidence.kinds
+    for kind in np.unique(more.kinds.kind).tolist():
+        given, own = (_as_bytes(one.rows[one.kind == kind]) for one in (more.kinds, kept))
+        known = _compared(given, known=own, share=bounds.get(kind, 2**64) / 2**64)
+        if known.found >= _FEWEST and known.are_learnt:
+            _warn_of_repeats(
+                f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: of "
+                f"{known.checked:,} that are to be kept for names, {known.found:,} are kept "
+                f"already."
+            )
     if found.are_learnt:
         _warn_of_repeats(
             f"About {found.share:.0%} of the normal rows were learnt before: of {found.checked:,} "
-            f"that are to be held out, {found.found:,} are held out already.",
+            f"that are to be held out, {found.found:,} are held out already."
         )
 
 
@@ -224,16 +229,6 @@ def _repeats(model: Model, rows: np.ndarray) -> Repeats:
     share = model.plan.holdout.bound / 2**64  # of rows that are held out
     known = _as_bytes(model.evidence.held_out.normal)
     return _compared(_as_bytes(rows), known=known, share=share)
-
-
-def _repeated_kinds(model: Model, more: KindRows) -> Iterator[tuple[str, Repeats]]:
-    """The kinds with rows to be kept that are kept already."""
-    bounds, own = model.plan.holdout.kind_bounds, model.evidence.kinds
-    for kind in np.unique(more.kind).tolist():
-        given, known = (_as_bytes(one.rows[one.kind == kind]) for one in (more, own))
-        found = _compared(given, known=known, share=bounds.get(kind, 2**64) / 2**64)
-        if found.found >= _FEWEST and found.are_learnt:
-            yield kind, found
 
 
 def _compared(rows: Iterable[bytes], *, known: Iterable[bytes], share: float) -> Repeats:

@@ -5,7 +5,6 @@ to some time, and score blocks held out of these and those that follow: if rows 
 are exchangeable.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from eqsep.checks import DriftWarning, Finding, TimeOrderWarning
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import gather
+from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.detector.score import Score
 from eqsep.errors import quoted
@@ -39,17 +39,36 @@ def check_time(
 
     `code` is 0 where a row is normal; the rows are all of a fit with this plan, or a sample.
     """
-    assert table.groups is not None  # rows in time
+    grouping, window = plan.holdout.grouping, None if plan.windows is None else plan.windows.length
+    assert grouping is not None  # rows in time
+    assert table.groups is not None
     found, normal = _restarts(table.groups), np.flatnonzero(code == 0)
     if len(normal) > _MOST_ROWS:
         normal = np.sort(np.random.RandomState(0).permutation(normal)[:_MOST_ROWS])
     small = replace(config, n_landmarks=min(_LANDMARKS, config.n_landmarks))
     rows = table.take(normal)
-    block, n_blocks = _blocks(rows, plan)
-    rates = list(_forecasts(rows, block, n_blocks, plan, small, rate=rate))
+    assert rows.groups is not None
+    block, n_blocks = _blocks(rows.groups, grouping)
+    timed = rows
+    if not grouping.edges:  # whole groups are held out: when each is from orders them
+        timed = replace(rows, groups=replace(rows.groups, columns=(table.groups.columns[0], None)))
+    chance = np.random.RandomState(0)
+    rates = [
+        _rates_after(
+            timed.take(np.flatnonzero(block < first)),
+            timed.take(np.flatnonzero((block >= first) & (block < last))),
+            small,
+            chance,
+            rate=rate,
+            window=window,
+        )
+        for first, last in _cuts(n_blocks)
+        if first >= 2 * _FEWEST and last - first >= _FEWEST  # blocks on either side
+    ]
     if not rates:
         return found
-    broken, by_chance = float(np.mean(rates, axis=0)[0]), np.mean(rates, axis=0)[1:]
+    mean = np.mean(rates, axis=0)
+    broken, by_chance = float(mean[0]), mean[1:]
     as_high = np.sum(by_chance >= broken - 1e-12)
     is_chance = (1 + as_high) / (1 + _N_PERMUTATIONS) > _LEVEL
     if is_chance or broken <= _BROKEN * max(rate, float(by_chance.mean())):
@@ -63,23 +82,6 @@ def check_time(
         "Fit again as rows come, or leave out columns that do not matter.",
     )
     return [*found, drift]
-
-
-def _forecasts(
-    rows: Table, block: np.ndarray, n_blocks: int, plan: Plan, config: Config, *, rate: float
-) -> Iterator[np.ndarray]:
-    """What `_rates_after` gives for each cut with enough blocks on either side."""
-    grouping, groups = plan.holdout.grouping, rows.groups
-    assert grouping is not None  # rows in time
-    assert groups is not None
-    if not grouping.edges:  # whole groups are held out: when each is from orders them
-        rows = replace(rows, groups=replace(groups, columns=(groups.columns[0], None)))
-    window, chance = None if plan.windows is None else plan.windows.length, np.random.RandomState(0)
-    for first, last in _cuts(n_blocks):
-        if first >= 2 * _FEWEST and last - first >= _FEWEST:
-            known = rows.take(np.flatnonzero(block < first))
-            after = rows.take(np.flatnonzero((block >= first) & (block < last)))
-            yield _rates_after(known, after, config, chance, rate=rate, window=window)
 
 
 def _rates_after(
@@ -116,12 +118,10 @@ def _rates_after(
     return rates
 
 
-def _blocks(rows: Table, plan: Plan) -> tuple[np.ndarray, int]:
+def _blocks(groups: RowGroups, grouping: Grouping) -> tuple[np.ndarray, int]:
     """The block or group of each row, numbered by their median times, and how many there are."""
-    assert plan.holdout.grouping is not None  # rows in time
-    assert rows.groups is not None
-    time = rows.groups.time
-    names, unit = np.unique(plan.holdout.grouping.units(rows.groups, key=0), return_inverse=True)
+    time = groups.time
+    names, unit = np.unique(grouping.units(groups, key=0), return_inverse=True)
     by_time = np.lexsort((time, unit))
     starts = np.searchsorted(unit[by_time], np.arange(len(names) + 1))
     middle = time[by_time][(starts[:-1] + starts[1:] - 1) // 2]

@@ -217,7 +217,20 @@ class Evidence(WithoutCaches):
 
     def __sub__(self, other: "Evidence") -> "Evidence":
         """What is left without rows that were learnt; a kind without rows is not seen any more."""
-        self._check_had(other)
+        labels = self.labels.joined(other.labels)
+        n = 1 + len(labels.kinds)
+        learnt = widened(self.sums, n).weight
+        gone = widened(other.sums, n, columns=_columns(other.labels, labels)).weight
+        if (gone > learnt * (1 + 1e-9) + 1e-9).any():
+            names = ("normal", *labels.kinds)
+            given, had = (
+                ", ".join(f"{w:g} {name}" for w, name in zip(weights, names, strict=True))
+                for weights in (gone, learnt)
+            )
+            raise UserError(
+                f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were "
+                f"given, {had} were learnt. Pass rows and labels as they were learnt."
+            )
         n, columns = 1 + len(self.labels.kinds), _columns(other.labels, self.labels)
         left = self.sums - widened(other.sums, n, columns=columns)
         stay = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
@@ -228,24 +241,6 @@ class Evidence(WithoutCaches):
             labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
             n_normal=max(self.n_normal - other.n_normal, 0),
             learnt_names=self.learnt_names,
-        )
-
-    def _check_had(self, other: "Evidence") -> None:
-        """Refuse to forget more rows than were learnt."""
-        labels = self.labels.joined(other.labels)
-        n = 1 + len(labels.kinds)
-        learnt = widened(self.sums, n).weight
-        gone = widened(other.sums, n, columns=_columns(other.labels, labels)).weight
-        if (gone <= learnt * (1 + 1e-9) + 1e-9).all():
-            return
-        names = ("normal", *labels.kinds)
-        given, had = (
-            ", ".join(f"{w:g} {name}" for w, name in zip(weights, names, strict=True))
-            for weights in (gone, learnt)
-        )
-        raise UserError(
-            f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were given, "
-            f"{had} were learnt. Pass rows and labels as they were learnt."
         )
 
     def state(self) -> dict[str, Any]:

@@ -276,14 +276,12 @@ class Score(WithoutCaches):
 
     def __call__(self, rows: Any) -> np.ndarray:
         """The scores of encoded rows, an array or a tensor of the device.  -> (n,)"""
-        pieces = self._map.pieces(rows)
-        return np.concatenate([fetched(self._piece(piece)) for piece in pieces])
-
-    def _piece(self, rows: Any) -> Any:
-        """The scores of rows on the device, which stay there."""
-        sums: Any = self._map.evaluate(rows, self._functions)
-        sums = sums.astype(float) if isinstance(rows, np.ndarray) else sums.double()
-        return self._combined(sums, self.terms.values(rows, self.leaf_votes))
+        found = []
+        for piece in self._map.pieces(rows):
+            sums: Any = self._map.evaluate(piece, self._functions)
+            sums = sums.astype(float) if isinstance(piece, np.ndarray) else sums.double()
+            found.append(fetched(self._combined(sums, self.terms.values(piece, self.leaf_votes))))
+        return np.concatenate(found)
 
     def with_kind_likeness(
         self, rows: np.ndarray, threshold: float
