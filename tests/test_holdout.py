@@ -95,7 +95,9 @@ def test_only_normal_rows_are_held_out_and_where_rows_are_doubted_some_of_common
     assert rule.anomaly_kinds == ("leak",)
     assert (y[split.held_out] == "leak").sum() == 19
     assert "rare" not in y[split.held_out]
-    none = rule.without_any().split(read_table(rows, name="me"), labels, encoder=encoder)
+    none = replace(rule, bound=0, anomaly_bound=0).split(
+        read_table(rows, name="me"), labels, encoder=encoder
+    )
     assert none.learnt.all()
     assert not none.held_out.any()
 

@@ -75,8 +75,6 @@ def test_labels_of_which_none_is_normal_are_refused_with_what_to_do():
     ]:
         with pytest.raises(UserError, match=message):
             choose(n, "auto")
-    with pytest.raises(UserError, match=r"unlabelled must be one of .* got 'ignored'"):
-        choose((500, 0, 0), "ignored")
 
 
 def test_a_reading_gives_codes_and_weights():

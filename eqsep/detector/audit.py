@@ -1,29 +1,27 @@
 """Audit: rows learnt twice, rows that were not learnt well, and rows to judge next.
 
-Normal rows are held out by a hash of their values alone, and so are rows of the seen kinds kept. Of
-rows that were learnt before, those that would be held out or kept now already are.
+Rows are held out, or kept to name alarms by, by a hash of their values: of rows that were learnt
+before, those that would be held out or kept now already are.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from eqsep.checks import check_row_labels, warn_of
-from eqsep.detector.evidence import Evidence, KindRows
+from eqsep.detector.evidence import Evidence
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
+from eqsep.detector.score import are_among
 from eqsep.errors import EqsepWarning, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
 _ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
-_FEWEST, _MOST_OF = (
-    3,
-    0.9,
-)  # anomalies that are landmarks: from here on not by chance
+_FEWEST, _MOST_OF = 3, 0.9  # anomalies that are landmarks: from here on not by chance
 _SURE = 0.01  # the probability below which it is not by chance
 _FEWEST_FAR = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
@@ -147,8 +145,7 @@ def suspects(
     places = _held_normal(model, table, labels)
     places = places[doubted[places]]
     Z = model.plan.encode(table.take(places))
-    learnt = set(_as_bytes(model.evidence.held_out.normal))
-    known = np.array([row in learnt for row in _as_bytes(Z)], dtype=bool)
+    known = are_among(Z, model.evidence.held_out.normal)
     places, scores = places[known], model.score(Z[known])
     highest: np.ndarray = places[np.argsort(-scores, kind="stable")[:n]]
     return highest
@@ -169,27 +166,30 @@ def rows_to_learn(
 def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
     """Warn if more evidence shows that some of its rows were learnt before.
 
-    `anomalies` are encoded. A model of version 0.1 keeps none to compare with, so there they count
-    as learnt if they are landmarks of the first fit: of few anomalies all are.
+    A model of version 0.1 keeps no anomalies: there they count as learnt if they are landmarks.
     """
     rows = more.held_out.normal
-    found, landmarks = _repeats(model, rows), set(_as_bytes(model.plan.terms.landmarks))
-    again = sum(row in landmarks for row in _as_bytes(anomalies))
+    found, again = _repeats(model, rows), are_among(anomalies, model.plan.terms.landmarks).sum()
     keeps_none = not model.plan.holdout.keeps_kinds
     if keeps_none and not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
         _warn_of_repeats(
             f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
-            f"of the first fit.",
+            f"of the first fit."
         )
-    for kind, known in _repeated_kinds(model, more.kinds):
-        _warn_of_repeats(
-            f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: of "
-            f"{known.checked:,} that are to be kept for names, {known.found:,} are kept already.",
-        )
+    bounds, kept = model.plan.holdout.kind_bounds, model.evidence.kinds
+    for kind in np.unique(more.kinds.kind).tolist():
+        given, own = (_as_bytes(one.rows[one.kind == kind]) for one in (more.kinds, kept))
+        known = _compared(given, known=own, share=bounds.get(kind, 2**64) / 2**64)
+        if known.found >= _FEWEST and known.are_learnt:
+            _warn_of_repeats(
+                f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: of "
+                f"{known.checked:,} that are to be kept for names, {known.found:,} are kept "
+                f"already."
+            )
     if found.are_learnt:
         _warn_of_repeats(
             f"About {found.share:.0%} of the normal rows were learnt before: of {found.checked:,} "
-            f"that are to be held out, {found.found:,} are held out already.",
+            f"that are to be held out, {found.found:,} are held out already."
         )
 
 
@@ -201,15 +201,15 @@ def warn_of_common_rows(model: Model, other: Model) -> None:
         _warn_of_repeats(
             f"The two have learnt the same rows: of {found.checked:,} held-out rows of the one, "
             f"{found.found:,} are those of the other.",
-            instead="Merge detectors that have learnt different rows.",
+            hint="Merge detectors that have learnt different rows.",
         )
 
 
 def _warn_of_repeats(
-    message: str, *, instead: str = "Learn rows once; forget(X, y) takes them out again."
+    message: str, *, hint: str = "Learn rows once; forget(X, y) takes them out again."
 ) -> None:
     suffers = "Such rows count twice then, and the promised false-alarm rate suffers."
-    warn(RepeatedRowsWarning(f"{message} {suffers}", hint=instead))
+    warn(RepeatedRowsWarning(f"{message} {suffers}", hint=hint))
 
 
 def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
@@ -229,16 +229,6 @@ def _repeats(model: Model, rows: np.ndarray) -> Repeats:
     share = model.plan.holdout.bound / 2**64  # of rows that are held out
     known = _as_bytes(model.evidence.held_out.normal)
     return _compared(_as_bytes(rows), known=known, share=share)
-
-
-def _repeated_kinds(model: Model, more: KindRows) -> Iterator[tuple[str, Repeats]]:
-    """The kinds with rows to be kept that are kept already."""
-    bounds, own = model.plan.holdout.kind_bounds, model.evidence.kinds
-    for kind in np.unique(more.kind).tolist():
-        given, known = (_as_bytes(one.rows[one.kind == kind]) for one in (more, own))
-        found = _compared(given, known=known, share=bounds.get(kind, 2**64) / 2**64)
-        if found.found >= _FEWEST and found.are_learnt:
-            yield kind, found
 
 
 def _compared(rows: Iterable[bytes], *, known: Iterable[bytes], share: float) -> Repeats:
@@ -263,11 +253,10 @@ class NewKindWarning(EqsepWarning):
 def warn_of_rows(
     model: Model, rows: np.ndarray, labels: RowLabels, *, known: RowLabels, judged: bool = False
 ) -> None:
-    """Warn of labels unlike those before, and of rows that their labels contradict.
+    """Warn of labels unlike those before, and of rows that the model does not take as labelled.
 
-    Landmarks come from the first fit, so rows near none of them are hardly learnt. Few normal rows
-    should raise an alarm, and most rows of a kind beyond `known` should raise one that names it.
-    Rows that were `judged` raised one, whatever they are.
+    Few normal rows should raise an alarm, unless they were `judged` because they did, and most rows
+    of a kind beyond `known` should raise one that names it.
     """
     warn_of(check_row_labels(labels, known=known))
     _warn_of_far_rows(model, rows[labels.code == 0], judged=judged)

@@ -88,8 +88,6 @@ class Calibration(schemas.Kept, WithoutCaches):
     Rows without a label may be anomalies. These do not count, as far as held-out labelled anomalies
     show how many there are.
 
-    Examples
-    --------
     >>> calibration = Calibration(np.arange(199.0))
     >>> calibration.threshold(0.01), calibration.p_value(np.array([0.0, 500.0]))
     (197.0, array([1.   , 0.005]))
@@ -175,10 +173,7 @@ class Calibration(schemas.Kept, WithoutCaches):
         return certified_rank(n, rate=rate, confidence=confidence)
 
     def threshold(self, rate: float, confidence: float | None = None) -> float:
-        """The score above which p(s) <= rate; the largest one if no score is that rare.
-
-        With a confidence, the score above which that share of all models would keep the rate.
-        """
+        """The score above which p(s) <= rate; the largest one if no score is that rare."""
         ordered, from_the_top, rising = self._from_the_top
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores
@@ -241,8 +236,6 @@ class Calibration(schemas.Kept, WithoutCaches):
         in between it is linear, and beyond the highest it falls as 1 / s. So it is within 1 / (n +
         1) of the p-value, and orders rows that share one.
 
-        Examples
-        --------
         >>> calibration = Calibration(np.array([0.1, 0.2, 0.4]))
         >>> calibration.survival([0.0, 0.1, 0.3, 0.4, 0.8]).tolist()
         [1.0, 0.75, 0.375, 0.25, 0.125]
@@ -259,11 +252,7 @@ class Calibration(schemas.Kept, WithoutCaches):
         return found
 
     def probabilities(self, score: np.ndarray, *, threshold: float) -> np.ndarray:
-        """The probabilities that rows with these scores are normal, and anomalous.  (n,) -> (n, 2)
-
-        An anomaly has c / (q + c), where q is the survival of its score and c that of the
-        threshold.
-        """
+        """Those of `Detector.predict_proba` for rows with these scores.  (n,) -> (n, 2)"""
         q, c = (self.survival(np.atleast_1d(s)) for s in (score, max(threshold, 0.0)))
         both = np.column_stack([q, np.broadcast_to(c, q.shape)])
         return np.asarray(both / (q + c)[:, None])
@@ -294,8 +283,6 @@ def certified_rank(n: int, *, rate: float, confidence: float) -> int:
 def rate_interval(n: int, k: int) -> RateInterval:
     """Where the rate of one model lies if its threshold is the k-th largest of n scores.
 
-    Examples
-    --------
     >>> [f"{share:.2%}" for share in rate_interval(499, 5)]
     ['1.00%', '0.33%', '2.04%']
     """
@@ -343,8 +330,6 @@ def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float
     is known from m held-out ones. The result is x less one standard error, the least for three t:
     where normal rows are as much like the seen kinds as anomalies are, the higher t show it.
 
-    Examples
-    --------
     >>> rows = np.concatenate([np.linspace(0, 0.3, 900), np.linspace(0.5, 1, 100)])
     >>> round(anomalies_among(rows, np.linspace(0.5, 1, 99)))
     68
@@ -371,8 +356,6 @@ def rows_that_count(
     times the share of held-out anomalies that score t or more, rounded down. Which rows these are
     nobody can say; for the threshold their number above each score is enough.
 
-    Examples
-    --------
     >>> rows_that_count(np.array([0.2, 0.9, 0.8, 0.1]), np.array([0.7, 0.85, 0.9]), 1.5).tolist()
     [True, True, False, True]
     """
@@ -390,10 +373,9 @@ def rows_that_count(
 
 
 def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
-    """Which rows of a batch to select, by Benjamini and Hochberg: a mask.
+    """Which rows of a batch to select, by Benjamini and Hochberg, at most a share `fdr` falsely.
 
-    On average at most a share of `fdr` of them is normal: conformal p-values with the same held-out
-    rows depend on one another in a way that the method allows.
+    Conformal p-values with the same held-out rows depend on each other in a way that is allowed.
     """
     from scipy.stats import false_discovery_control  # imported lazily: slow, and rarely needed
 

@@ -152,17 +152,18 @@ def _vary(
             _side("below", alarm[middle::-1], texts[middle::-1]),
             _side("above", alarm[middle:-1], texts[middle:]),
         ]
-        shown = slice(0, -1)
     else:
-        names = _names(column, truths=learnt.reads == "boolean")
-        has_missing = None in column.names()[0]
-        new = [] if learnt.reads == "boolean" else [NEW_NAME]
+        truths = learnt.reads == "boolean"
+        found, place = column.names(truths=truths)
+        counts = np.bincount(place, minlength=len(found))
+        order = np.argsort(-counts, kind="stable")  # the most frequent names first
+        names = [found[i] for i in order if found[i] is not None][:_MOST_NAMES]
+        has_missing, new = None in column.names()[0], [] if truths else [NEW_NAME]
         values = objects(np.repeat(objects([*names, *new, None]), len(chosen)))
         scores = _scores(model, Z, Column(column.name, "text", values), index)
         alarm = (scores > model.threshold).mean(axis=1)
         ends = [End("new name", float(alarm[-2]))] if new else []
         position, texts = None, [*names, *new, *["missing"] * has_missing]
-        shown = slice(0, len(texts))
     if not has_missing:
         ends.append(End("missing", float(alarm[-1])))
     spread = np.quantile(scores, [0.1, 0.5, 0.9], axis=1).T
@@ -170,7 +171,7 @@ def _vary(
         column=column.name,
         values=tuple(texts),
         position=position,
-        score=spread[shown],
+        score=spread[: len(texts)],
         threshold=float(model.threshold),
         ends=tuple(ends),
     )
@@ -202,20 +203,11 @@ def _numbers(
     return tried, position, [date.split("T")[0] if step > 1 else date for date in dates]
 
 
-def _names(column: Column, *, truths: bool) -> list[str]:
-    """The most frequent names."""
-    names, rows = column.names(truths=truths)
-    counts = np.bincount(rows, minlength=len(names))
-    order = np.argsort(-counts, kind="stable")
-    return [name for name in (names[i] for i in order) if name is not None][:_MOST_NAMES]
-
-
 def _scores(model: Model, Z: np.ndarray, column: Column, index: int) -> np.ndarray:
     """The scores of the rows with this column instead of theirs.  -> (n_values, n_rows)"""
     encoder = model.plan.encoder
-    block = encoder.encode_column(index, column)
     rows = np.tile(Z, (len(column.values) // len(Z), 1))
-    rows[:, encoder.source == index] = block
+    rows[:, encoder.source == index] = encoder.encode_column(index, column)
     return model.score(rows).reshape(-1, len(Z))
 
 

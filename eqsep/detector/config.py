@@ -143,10 +143,3 @@ class Config:
 
 _LEAST = {"n_landmarks": 2, "n_folds": 2, "few_anomalies": 0}  # of whole numbers; of others 1
 _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
-
-
-def check_unlabelled(value: Any) -> None:
-    """Refuse a value that `Detector(unlabelled=)` does not know."""
-    if value not in UNLABELLED_ROWS:
-        expected = f"one of {list(UNLABELLED_ROWS)}"
-        raise ParameterError("unlabelled", expected=expected, got=value)

@@ -20,7 +20,7 @@ from eqsep.detector.audit import (
     warn_of_rows,
 )
 from eqsep.detector.calibration import Calibration, Promise
-from eqsep.detector.config import Config, check_unlabelled
+from eqsep.detector.config import UNLABELLED_ROWS, Config
 from eqsep.detector.evidence import Evidence, gather
 from eqsep.detector.explainer import Explanation
 from eqsep.detector.first_fit import FirstFit, Fit, batches_of, read, with_weight
@@ -61,12 +61,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         alarm has.
     n_landmarks : int, default=None
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
-        it, time to fit with its square. None: that of `config`, 1,000.
+        it, time to fit with its square.
     bandwidth : float, default=None
-        Of the kernel, in units of the median distance between landmarks: larger is wider. None:
-        that of `config`.
+        Of the kernel, in units of the median distance between landmarks: larger is wider.
     alpha : float, default=None
-        The ridge penalty, in units of the loss of one row. None: that of `config`, 0.1.
+        The ridge penalty, in units of the loss of one row.
     unlabelled : {"auto", "trusted", "doubted"}, default="auto"
         Whether rows that nobody has called anomalous may be anomalies. "auto" trusts rows labelled
         normal; where there are none, it doubts rows without a label if anomalies are labelled.
@@ -74,7 +73,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         normal too, unless these are enough to set the threshold alone.
     unlabelled_weight : float, default=None
         The weight of a row without a label, as a normal one, where others are labelled normal and
-        it is neither trusted nor doubted. None: that of `config`, 0.01.
+        it is neither trusted nor doubted.
     plan : Plan, default=None
         The `plan_` of another detector, to learn what can be merged with it: landmarks, bandwidth,
         trees and windows are then those of the plan, and other values of them are refused.
@@ -86,7 +85,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         if there is one; needs PyTorch. It is not in a model's file.
     random_state : int, RandomState or None, default=None
     config : Config, default=None
-        All other numbers that a fit depends on; None: `Config()`.
+        All other numbers that a fit depends on, and the defaults of `n_landmarks`, `bandwidth`,
+        `alpha` and `unlabelled_weight`; None: `Config()`.
 
     Attributes
     ----------
@@ -222,8 +222,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
             window = self.window if first.plan is None else first.plan.windows
-            extra = {"groups": groups, "time": time, "sample_weight": sample_weight}
-            fit = first.to_stream(batches_of(X, y, **extra, window=window), rng)
+            fit = first.to_stream(batches_of(X, y, groups, time, sample_weight, window=window), rng)
         else:
             table = with_groups(read_table(X, name=type(self).__name__), groups, time)
             if sample_weight is not None:
@@ -232,10 +231,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return self._begin(fit, first.config)
 
     def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> np.ndarray:
-        """Fit with these `arguments` of `fit`, and return what `predict` answers for the same rows.
-
-        Rows that were learnt raise fewer alarms than new ones, for which the promise is.
-        """
+        """`fit`, then `predict` on the same rows: they raise fewer alarms than new ones."""
         return self.fit(X, y, **arguments).predict(X)
 
     def partial_fit(
@@ -264,14 +260,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """
         if not hasattr(self, "_model") and not judged:
             return self.fit(X, y, groups, time, sample_weight)
-        extra = {"groups": groups, "time": time, "sample_weight": sample_weight}
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
-            for table, labels in read(batches_of(X, y, **extra, window=self.plan_.windows)):
+            window = self.plan_.windows
+            for table, labels in read(batches_of(X, y, groups, time, sample_weight, window=window)):
                 self.partial_fit(table, labels, judged=judged)
             return self
         known = self.model_.evidence.labels
-        rows, labels, more = self._gathered(X, y, judged=judged, **extra)
+        rows, labels, more = self._gathered(X, y, groups, time, sample_weight, judged=judged)
         warn_of_repeats(self.model_, more, rows[labels.code > 0])
         self._model = self.model_.taught(self.model_.evidence + more)
         warn_of_rows(self.model_, rows, labels, known=known, judged=judged)
@@ -292,7 +288,23 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         True
         """
         mine, theirs = self.model_, other.model_
-        self._check_mergeable(other)
+        if self is other:
+            raise UserError(
+                "A detector cannot be merged with itself: its rows would count twice. Pass one "
+                "that has learnt other rows."
+            )
+        if not mine.plan.is_same(theirs.plan):
+            raise UserError(
+                "Only detectors with the same plan can be merged, and these have chosen each its "
+                "own. Fit one, and the others with Detector(plan=one.plan_)."
+            )
+        for name in ("alpha", "unlabelled_weight"):
+            own, others = getattr(mine.config, name), getattr(theirs.config, name)
+            if own != others:
+                raise UserError(
+                    f"Only detectors with the same {name} can be merged: this has {own!r}, the "
+                    f"other {others!r}."
+                )
         warn_of_common_rows(mine, theirs)
         merged = mine.taught(mine.evidence + theirs.evidence)
         self._model = replace(merged, caution=mine.caution or theirs.caution)
@@ -314,8 +326,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         with another label, is refused only where it would be held out, or where more rows are to go
         than are there.
         """
-        extra = {"groups": groups, "time": time, "sample_weight": sample_weight}
-        *_, gone = self._gathered(X, y, judged=judged, **extra)
+        *_, gone = self._gathered(X, y, groups, time, sample_weight, judged=judged)
         self._model = self.model_.taught(self.model_.evidence - gone)
         return self
 
@@ -336,10 +347,17 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def _first_fit(self) -> FirstFit:
         """The settings of a first fit; refuses parameters that none can be fitted with."""
-        config, promise, plan = self._resolved_config(), self._promise(), self._given_plan()
-        check_unlabelled(self.unlabelled)
-        if self.device not in DEVICES:
-            raise ParameterError("device", expected=f"one of {list(DEVICES)}", got=self.device)
+        config, promise, plan = self._resolved_config(), self._promise(), self.plan
+        if self.feature_map is not None:
+            warn(FutureWarning("Detector(feature_map=) is now called plan: pass plan=other.plan_."))
+            plan = self.feature_map
+        if not isinstance(plan, Plan | None):
+            raise UserError(
+                f"plan must be the plan_ of a fitted detector, got a {type(plan).__name__}."
+            )
+        for name, known in (("unlabelled", UNLABELLED_ROWS), ("device", DEVICES)):
+            if (value := getattr(self, name)) not in known:
+                raise ParameterError(name, expected=f"one of {list(known)}", got=value)
         if self.window is not None:
             check_length(self.window)
         if plan is not None:
@@ -366,17 +384,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def _promise(self) -> Promise:
         return Promise(self.false_alarm_rate, self.confidence, self.unseen_rate)
-
-    def _given_plan(self) -> Plan | None:
-        plan = self.plan
-        if self.feature_map is not None:
-            warn(FutureWarning("Detector(feature_map=) is now called plan: pass plan=other.plan_."))
-            plan = self.feature_map
-        if not isinstance(plan, Plan | None):
-            raise UserError(
-                f"plan must be the plan_ of a fitted detector, got a {type(plan).__name__}."
-            )
-        return plan
 
     def _check_plan(self, plan: Plan, config: Config) -> None:
         """Refuse parameters that a given plan contradicts."""
@@ -427,7 +434,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return self
 
     def _gathered(
-        self, X: Any, y: Any, *, groups: Any, time: Any, sample_weight: Any, judged: bool
+        self, X: Any, y: Any, groups: Any, time: Any, sample_weight: Any, *, judged: bool
     ) -> tuple[np.ndarray, RowLabels, Evidence]:
         """More rows encoded, their labels, and what they teach."""
         model = self.model_
@@ -436,27 +443,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         table, labels = rows_to_learn(model, X, y, groups=groups, time=time)
         evidence = gather(model.plan, table, labels, judged=judged, device=self.device)
         return model.plan.encode(table), labels, evidence
-
-    def _check_mergeable(self, other: "Detector") -> None:
-        """Refuse detectors with evidence that does not add up."""
-        mine, theirs = self.model_, other.model_
-        if self is other:
-            raise UserError(
-                "A detector cannot be merged with itself: its rows would count twice. Pass one "
-                "that has learnt other rows."
-            )
-        if not mine.plan.is_same(theirs.plan):
-            raise UserError(
-                "Only detectors with the same plan can be merged, and these have chosen each its "
-                "own. Fit one, and the others with Detector(plan=one.plan_)."
-            )
-        for name in ("alpha", "unlabelled_weight"):
-            own, others = getattr(mine.config, name), getattr(theirs.config, name)
-            if own != others:
-                raise UserError(
-                    f"Only detectors with the same {name} can be merged: this has {own!r}, the "
-                    f"other {others!r}."
-                )
 
     # What was learnt
 
@@ -589,10 +575,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return self.model_.select(X, fdr=fdr)
 
     def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
-        """Why each row has its score: the `top` columns that drive it, and the nearest normal row.
-
-        The other columns are summed up.
-        """
+        """Why each row has its score: the `top` columns that drive it; others are summed up."""
         return self.model_.explain(X, top=top)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -1,18 +1,18 @@
 """Drift: whether rows change in time, so that a promise for rows like these fails on later ones.
 
-Held-out blocks have learnt rows on both sides, and do not show it. So small fits look forwards:
-each learns the rows up to some time, and scores blocks held out of these and the blocks that
-follow. If rows do not change, both are exchangeable.
+Held-out blocks have learnt rows on both sides, and do not show it. So small fits learn the rows up
+to some time, and score blocks held out of these and those that follow: if rows do not change, both
+are exchangeable.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from eqsep.checks import DriftWarning, Finding, TimeOrderWarning
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import gather
+from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.detector.score import Score
 from eqsep.errors import quoted
@@ -39,19 +39,36 @@ def check_time(
 
     `code` is 0 where a row is normal; the rows are all of a fit with this plan, or a sample.
     """
-    assert table.groups is not None  # rows in time
+    grouping, window = plan.holdout.grouping, None if plan.windows is None else plan.windows.length
+    assert grouping is not None  # rows in time
+    assert table.groups is not None
     found, normal = _restarts(table.groups), np.flatnonzero(code == 0)
     if len(normal) > _MOST_ROWS:
         normal = np.sort(np.random.RandomState(0).permutation(normal)[:_MOST_ROWS])
     small = replace(config, n_landmarks=min(_LANDMARKS, config.n_landmarks))
     rows = table.take(normal)
-    block, n_blocks = _blocks(rows, plan)
-    forecasts = list(_forecasts(rows, block, n_blocks, plan, small, rate=rate))
-    if not forecasts:
+    assert rows.groups is not None
+    block, n_blocks = _blocks(rows.groups, grouping)
+    timed = rows
+    if not grouping.edges:  # whole groups are held out: when each is from orders them
+        timed = replace(rows, groups=replace(rows.groups, columns=(table.groups.columns[0], None)))
+    chance = np.random.RandomState(0)
+    rates = [
+        _rates_after(
+            timed.take(np.flatnonzero(block < first)),
+            timed.take(np.flatnonzero((block >= first) & (block < last))),
+            small,
+            chance,
+            rate=rate,
+            window=window,
+        )
+        for first, last in _cuts(n_blocks)
+        if first >= 2 * _FEWEST and last - first >= _FEWEST  # blocks on either side
+    ]
+    if not rates:
         return found
-    broken = float(np.mean([one.rate(rate) for one in forecasts]))
-    rng = np.random.RandomState(0)
-    by_chance = np.mean([one.rates_by_chance(rate, rng) for one in forecasts], axis=0)
+    mean = np.mean(rates, axis=0)
+    broken, by_chance = float(mean[0]), mean[1:]
     as_high = np.sum(by_chance >= broken - 1e-12)
     is_chance = (1 + as_high) / (1 + _N_PERMUTATIONS) > _LEVEL
     if is_chance or broken <= _BROKEN * max(rate, float(by_chance.mean())):
@@ -67,67 +84,44 @@ def check_time(
     return [*found, drift]
 
 
-@dataclass(frozen=True)
-class _Forecast:
-    """Rows that a fit to earlier ones has not learnt, the highest score first."""
+def _rates_after(
+    before: Table,
+    after: Table,
+    config: Config,
+    chance: np.random.RandomState,
+    *,
+    rate: float,
+    window: int | None,
+) -> np.ndarray:
+    """The share of the rows after above the threshold that a fit to the rows before sets.
 
-    unit: np.ndarray  # the block of each row; those that follow come after those between
-    weight: np.ndarray  # 1 over the number of rows of the block
-    n_between: int  # blocks held out among the learnt rows
-    n_following: int  # blocks after these
-
-    def rate(self, promised: float) -> float:
-        """The share of following rows above the threshold that the blocks between give."""
-        return float(self._rates(np.arange(self.n_between + self.n_following)[None], promised)[0])
-
-    def rates_by_chance(self, promised: float, rng: np.random.RandomState) -> np.ndarray:
-        """The same where it is random which blocks follow."""
-        n = self.n_between + self.n_following
-        return self._rates(np.array([rng.permutation(n) for _ in range(_N_PERMUTATIONS)]), promised)
-
-    def _rates(self, places: np.ndarray, promised: float) -> np.ndarray:
-        """One for each order of the blocks.  (n_orders, n_blocks) -> (n_orders,)"""
-        follows = places[:, self.unit] >= self.n_between
-        between = np.cumsum(np.where(follows, 0.0, self.weight), axis=1)
-        alarm = between <= promised * self.n_between + 1e-9
-        rates: np.ndarray = (self.weight * (follows & alarm)).sum(axis=1) / self.n_following
-        return rates
-
-
-def _forecasts(
-    rows: Table, block: np.ndarray, n_blocks: int, plan: Plan, config: Config, *, rate: float
-) -> Iterator[_Forecast]:
-    """One for each cut with enough blocks on either side."""
-    grouping, groups = plan.holdout.grouping, rows.groups
-    assert grouping is not None  # rows in time
-    assert groups is not None
-    if not grouping.edges:  # whole groups are held out: when each is from orders them
-        rows = replace(rows, groups=replace(groups, columns=(groups.columns[0], None)))
-    window = None if plan.windows is None else plan.windows.length
-    for first, last in _cuts(n_blocks):
-        if first < 2 * _FEWEST or last - first < _FEWEST:
-            continue
-        known = rows.take(np.flatnonzero(block < first))
-        labels = RowLabels(np.zeros(known.n_rows, dtype=int), (), None)
-        small = Plan.choose(
-            known,
-            labels,
-            config,
-            np.random.RandomState(0),
-            reading=_ALL_NORMAL,
-            rate=rate,
-            window=window,
-        )
-        after = rows.take(np.flatnonzero((block >= first) & (block < last)))
-        yield _forecast(small, known, labels, after, config)
+    The first is the true one; in the others it is random which held-out blocks are those after.
+    """
+    labels, rng = RowLabels(np.zeros(before.n_rows, dtype=int), (), None), np.random.RandomState(0)
+    plan = Plan.choose(before, labels, config, rng, reading=_ALL_NORMAL, rate=rate, window=window)
+    evidence = gather(plan, plan.align(before), labels)
+    score, held = Score.solve(plan.terms, evidence.sums, config), evidence.held_out
+    grouping = plan.holdout.grouping
+    assert grouping is not None
+    assert after.groups is not None
+    later = grouping.units(after.groups, key=plan.holdout.key)
+    scores = [score(held.rows), score(plan.encode(after))]
+    between, following = (np.unique(u, return_inverse=True)[1] for u in (held.hashes, later))
+    n_between, n_after = int(between.max()) + 1, int(following.max()) + 1
+    unit = np.concatenate([between, n_between + following])
+    unit = unit[np.argsort(-np.concatenate(scores), kind="stable")]  # the highest score first
+    weight, n = 1 / np.bincount(unit)[unit], n_between + n_after
+    orders = [np.arange(n), *(chance.permutation(n) for _ in range(_N_PERMUTATIONS))]
+    follows = np.array(orders)[:, unit] >= n_between
+    above = np.cumsum(np.where(follows, 0.0, weight), axis=1) <= rate * n_between + 1e-9
+    rates: np.ndarray = (weight * (follows & above)).sum(axis=1) / n_after
+    return rates
 
 
-def _blocks(rows: Table, plan: Plan) -> tuple[np.ndarray, int]:
+def _blocks(groups: RowGroups, grouping: Grouping) -> tuple[np.ndarray, int]:
     """The block or group of each row, numbered by their median times, and how many there are."""
-    assert plan.holdout.grouping is not None  # rows in time
-    assert rows.groups is not None
-    time = rows.groups.time
-    names, unit = np.unique(plan.holdout.grouping.units(rows.groups, key=0), return_inverse=True)
+    time = groups.time
+    names, unit = np.unique(grouping.units(groups, key=0), return_inverse=True)
     by_time = np.lexsort((time, unit))
     starts = np.searchsorted(unit[by_time], np.arange(len(names) + 1))
     middle = time[by_time][(starts[:-1] + starts[1:] - 1) // 2]
@@ -138,25 +132,6 @@ def _blocks(rows: Table, plan: Plan) -> tuple[np.ndarray, int]:
 def _cuts(n_blocks: int) -> list[tuple[int, int]]:
     """The first block after each cut, and the first one beyond those that follow it."""
     return [(int(cut * n_blocks), int((cut + _FOLLOWING) * n_blocks)) for cut in _CUTS]
-
-
-def _forecast(
-    plan: Plan, before: Table, labels: RowLabels, after: Table, config: Config
-) -> _Forecast:
-    """The scores, by a fit to the rows before, of blocks among them and of the rows after."""
-    evidence = gather(plan, plan.align(before), labels)
-    score, held = Score.solve(plan.terms, evidence.sums, config), evidence.held_out
-    grouping = plan.holdout.grouping
-    assert grouping is not None
-    assert after.groups is not None
-    later = grouping.units(after.groups, key=plan.holdout.key)
-    scores = [score(held.rows), score(plan.encode(after))]
-    between, following = (np.unique(u, return_inverse=True)[1] for u in (held.hashes, later))
-    n_between = int(between.max()) + 1
-    unit = np.concatenate([between, n_between + following])
-    weight = 1 / np.bincount(unit)[unit]
-    order = np.argsort(-np.concatenate(scores), kind="stable")
-    return _Forecast(unit[order], weight[order], n_between, int(following.max()) + 1)
 
 
 def _moved(Z: np.ndarray, block: np.ndarray, n_blocks: int, plan: Plan) -> list[str]:

@@ -24,17 +24,37 @@ _FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept where 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HeldOutRows(schemas.Kept, WithoutCaches):
-    """Encoded rows held out of the fit: normal ones, which calibrate, and some anomalies."""
+class _Rows(schemas.Kept, WithoutCaches):
+    """Rows, each with its kind and more; an array that is not needed is empty."""
 
-    rows: np.ndarray  # float32, (n, n_encoded)
-    kind: np.ndarray  # of labelled anomalies; "" for normal rows
+    rows: np.ndarray  # float32
+    kind: np.ndarray
+
+    ARRAYS: ClassVar[tuple[str, ...]]  # with an item for each row
+
+    def take(self, places: np.ndarray) -> Self:
+        """The subset at these places."""
+        own = {name: getattr(self, name) for name in self.ARRAYS}
+        return replace(self, **{name: a[places] if len(a) else a for name, a in own.items()})
+
+    def __add__(self, other: Self) -> Self:
+        if not len(other.kind):
+            return self  # with what it has cached
+        pairs = {name: [getattr(self, name), getattr(other, name)] for name in self.ARRAYS}
+        return replace(self, **{name: np.concatenate(pair) for name, pair in pairs.items()})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeldOutRows(_Rows):
+    """Encoded rows held out of the fit: normal ones, with the kind "", and some anomalies."""
+
     hashes: np.ndarray  # uint64, by which rows are held out: of the row, or of its group
     in_groups: bool  # whether whole groups are held out
     weight: np.ndarray  # what each row would count if it were learnt
     # While batches are learnt: each row's name in every column with provisional names.
     provisional_names: Mapping[str, np.ndarray] = field(default_factory=dict)
 
+    ARRAYS: ClassVar = ("rows", "kind", "hashes", "weight")
     SCHEMAS: ClassVar = {
         "rows": schemas.bounded(None, None, dtype="float32"),
         "kind": schemas.array_of(None, kinds="U"),
@@ -65,20 +85,15 @@ class HeldOutRows(schemas.Kept, WithoutCaches):
         """The group of each normal row, as a hash; empty where rows are held out one by one."""
         return self.hashes[self.is_normal] if self.in_groups else NO_GROUPS
 
-    def take(self, places: np.ndarray) -> "HeldOutRows":
+    def take(self, places: np.ndarray) -> Self:
         """The subset at these places."""
-        parts: dict[str, Any] = {name: getattr(self, name)[places] for name in _HELD_ARRAYS}
         names = {column: names[places] for column, names in self.provisional_names.items()}
-        return replace(self, **parts, provisional_names=names)
+        return replace(super().take(places), provisional_names=names)
 
-    def __add__(self, other: "HeldOutRows") -> "HeldOutRows":
-        parts: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in _HELD_ARRAYS
-        }
+    def __add__(self, other: Self) -> Self:
         mine, theirs = self.provisional_names, other.provisional_names
         names = {c: np.concatenate([mine[c], theirs[c]]) for c in mine if c in theirs}
-        return replace(self, **parts, provisional_names=names)
+        return replace(super().__add__(other), provisional_names=names)
 
     def __sub__(self, gone: "HeldOutRows") -> "HeldOutRows":
         """The rows that are left when others go; refused where one of these was not held out."""
@@ -107,39 +122,25 @@ class HeldOutRows(schemas.Kept, WithoutCaches):
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
         """The rows of these parts."""
         made = super().from_state(state, **others)
-        if len({len(state[name]) for name in _HELD_ARRAYS}) != 1:
+        if len({len(state[name]) for name in cls.ARRAYS}) != 1:
             schemas.damaged("its held-out rows do not each have a kind, a hash and a weight")
         return made
 
 
-_HELD_ARRAYS = ("rows", "kind", "hashes", "weight")
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KindRows(schemas.Kept, WithoutCaches):
-    """Learnt rows of the seen kinds, to name alarms by."""
+class KindRows(_Rows):
+    """Learnt rows of the seen kinds, packed as trees see them, to name alarms by."""
 
-    rows: np.ndarray  # float32, (n, n_packed): packed, as trees see them
-    kind: np.ndarray
     groups: np.ndarray  # uint64, a hash of the group of each row; empty without groups
     key: int  # of the hashes
 
+    ARRAYS: ClassVar = ("rows", "kind", "groups")
     SCHEMAS: ClassVar = {
         "rows": schemas.bounded(None, None, dtype="float32"),
         "kind": schemas.array_of(None, kinds="U"),
         "groups": schemas.array_of(None, kinds="u"),
         "key": schemas.KEY,
     }
-
-    def __add__(self, other: "KindRows") -> "KindRows":
-        if not len(other.kind):
-            return self  # with what it has cached
-        return KindRows(
-            rows=np.concatenate([self.rows, other.rows]),
-            kind=np.concatenate([self.kind, other.kind]),
-            groups=np.concatenate([self.groups, other.groups]),
-            key=self.key,
-        )
 
     def __sub__(self, gone: "KindRows") -> "KindRows":
         """The rows that are left when others go; those that are not kept are ignored."""
@@ -157,11 +158,6 @@ class KindRows(schemas.Kept, WithoutCaches):
         for kind, bound in bounds.items():
             is_below &= (self.kind != kind) | (self.hashes < np.uint64(bound))
         return self.take(np.flatnonzero(is_below))
-
-    def take(self, places: np.ndarray) -> "KindRows":
-        """The subset at these places."""
-        groups = self.groups[places] if len(self.groups) else self.groups
-        return KindRows(rows=self.rows[places], kind=self.kind[places], groups=groups, key=self.key)
 
     @cached_property
     def hashes(self) -> np.ndarray:
@@ -221,7 +217,20 @@ class Evidence(WithoutCaches):
 
     def __sub__(self, other: "Evidence") -> "Evidence":
         """What is left without rows that were learnt; a kind without rows is not seen any more."""
-        self._check_had(other)
+        labels = self.labels.joined(other.labels)
+        n = 1 + len(labels.kinds)
+        learnt = widened(self.sums, n).weight
+        gone = widened(other.sums, n, columns=_columns(other.labels, labels)).weight
+        if (gone > learnt * (1 + 1e-9) + 1e-9).any():
+            names = ("normal", *labels.kinds)
+            given, had = (
+                ", ".join(f"{w:g} {name}" for w, name in zip(weights, names, strict=True))
+                for weights in (gone, learnt)
+            )
+            raise UserError(
+                f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were "
+                f"given, {had} were learnt. Pass rows and labels as they were learnt."
+            )
         n, columns = 1 + len(self.labels.kinds), _columns(other.labels, self.labels)
         left = self.sums - widened(other.sums, n, columns=columns)
         stay = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
@@ -232,24 +241,6 @@ class Evidence(WithoutCaches):
             labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
             n_normal=max(self.n_normal - other.n_normal, 0),
             learnt_names=self.learnt_names,
-        )
-
-    def _check_had(self, other: "Evidence") -> None:
-        """Refuse to forget more rows than were learnt."""
-        labels = self.labels.joined(other.labels)
-        n = 1 + len(labels.kinds)
-        learnt = widened(self.sums, n).weight
-        gone = widened(other.sums, n, columns=_columns(other.labels, labels)).weight
-        if (gone <= learnt * (1 + 1e-9) + 1e-9).all():
-            return
-        names = ("normal", *labels.kinds)
-        given, had = (
-            ", ".join(f"{w:g} {name}" for w, name in zip(weights, names, strict=True))
-            for weights in (gone, learnt)
-        )
-        raise UserError(
-            f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were given, "
-            f"{had} were learnt. Pass rows and labels as they were learnt."
         )
 
     def state(self) -> dict[str, Any]:
@@ -263,36 +254,31 @@ class Evidence(WithoutCaches):
         schemas.check_parts(state, cls.SCHEMAS, "Evidence")
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
         evidence = cls(**state | {"kinds": kinds, "n_normal": n_normal})
-        evidence._check(plan)
-        return evidence
-
-    def _check(self, plan: Plan) -> None:
-        """Refuse parts of a file that do not fit the plan."""
-        terms, n = plan.terms, 1 + len(self.labels.kinds)
-        if self.sums.moment.shape != (len(terms.landmarks), n):
+        sums, held, terms, holdout = evidence.sums, evidence.held_out, plan.terms, plan.holdout
+        if sums.moment.shape != (len(terms.landmarks), 1 + len(evidence.labels.kinds)):
             schemas.damaged("its sums are not those of its landmarks and kinds")
-        if terms.likeness_weight and self.sums.anomalous is None:
+        if terms.likeness_weight and sums.anomalous is None:
             schemas.damaged("the sums of its anomalous rows are not there")
         n_leaves = 0 if terms.trees is None else terms.trees.n_leaves
-        if (0 if self.sums.leaves is None else len(self.sums.leaves)) != n_leaves:
+        if (0 if sums.leaves is None else len(sums.leaves)) != n_leaves:
             schemas.damaged("the leaves of its trees do not have one sum each")
-        held, kinds, in_groups = self.held_out, self.kinds, plan.holdout.grouping is not None
         if held.rows.shape[1] != terms.landmarks.shape[1] or held.hashes.dtype != np.uint64:
             schemas.damaged("its held-out rows do not have the columns of its table")
-        if held.in_groups != in_groups or (
-            len(kinds.rows) and in_groups != bool(len(kinds.groups))
-        ):
+        in_groups = holdout.grouping is not None
+        kinds_in_groups = bool(len(kinds.groups)) if len(kinds.rows) else in_groups
+        if not held.in_groups == kinds_in_groups == in_groups:
             schemas.damaged("its rows have groups, or lack them")
         if len(kinds.kind) != len(kinds.rows) or len(kinds.groups) not in (0, len(kinds.rows)):
             schemas.damaged("the rows that it names alarms by do not each have a kind and a group")
-        if kinds.groups.dtype != np.uint64 or kinds.key != plan.holdout.key:
+        if kinds.groups.dtype != np.uint64 or kinds.key != holdout.key:
             schemas.damaged("the rows that it names alarms by are hashed by another key")
         if kinds.rows.shape[1] != len(terms.pack.first):
             schemas.damaged("the rows that it names alarms by are not of its columns")
-        if not set(kinds.kind.tolist()) <= set(self.labels.kinds):
+        if not set(kinds.kind.tolist()) <= set(evidence.labels.kinds):
             schemas.damaged("the rows that it names alarms by are not of its kinds")
-        if len(kinds.rows) and not plan.holdout.keeps_kinds:
+        if len(kinds.rows) and not holdout.keeps_kinds:
             schemas.damaged("it has rows to name alarms by, and keeps none")
+        return evidence
 
 
 def _columns(labels: RowLabels, others: RowLabels) -> list[int]:
@@ -331,8 +317,6 @@ def gather(
     A fit in memory, over a stream or on a cluster, and everything learnt later are sums of this.
     Rows that were `judged` because they raised an alarm are never held out.
 
-    Examples
-    --------
     >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> detector = Detector(n_landmarks=50, random_state=0).fit(X)
@@ -344,13 +328,15 @@ def gather(
     True
     """
     rows = plan.encoder.encode(table)
-    holdout = plan.holdout.without_any() if judged else plan.holdout
+    holdout = replace(plan.holdout, bound=0, anomaly_bound=0) if judged else plan.holdout
     split = holdout.split(table, labels, encoder=plan.encoder)
     learnt, held = np.flatnonzero(split.learnt), np.flatnonzero(split.held_out)
     reporter("rows")(table.n_rows - len(learnt))  # the sums report the others
     weight = plan.labels.weights(labels)
     weight = weight if table.weight is None else weight * table.weight
     kinds, code = np.array(("", *labels.kinds)), np.maximum(labels.code, 0)
+    coded = {c.name: c.names() for c in table.columns if c.name in plan.provisional}
+    names = {c: np.array(known, dtype=object)[place] for c, (known, place) in coded.items()}
     return Evidence(
         sums=_sums(plan, rows[learnt], code[learnt], weight[learnt], n=len(kinds), device=device),
         held_out=HeldOutRows(
@@ -359,15 +345,12 @@ def gather(
             hashes=split.hashes[held],
             in_groups=plan.holdout.grouping is not None,
             weight=weight[held],
-            provisional_names={c: _names(table, c)[held] for c in plan.provisional},
+            provisional_names={c: own[held] for c, own in names.items()},
         ),
         kinds=_kind_rows(plan, rows[learnt], kinds, code[learnt], split.hashes[learnt]),
         labels=labels.of_no_row(),
         n_normal=int((labels.code == 0).sum()),
-        learnt_names={
-            c: plan.provisional[c] & set(_names(table, c)[learnt].tolist())
-            for c in plan.provisional
-        },
+        learnt_names={c: plan.provisional[c] & {*own[learnt]} for c, own in names.items()},
     )
 
 
@@ -398,14 +381,6 @@ def _kind_rows(
         groups=NO_GROUPS if holdout.grouping is None else hashes[places],
         key=holdout.key,
     ).below(holdout.kind_bounds)
-
-
-def _names(table: Table, column: str) -> np.ndarray:
-    """The name of each row in a column."""
-    found = next(c for c in table.columns if c.name == column)
-    names, rows = found.names()
-    own: np.ndarray = np.array(names, dtype=object)[rows]
-    return own
 
 
 # Lower bounds. While batches arrive, a first fit may hold out, or keep of a kind, more rows than it
@@ -503,9 +478,6 @@ def _with_fewer_held_out(
         kinds=_kind_rows(plan, moved.rows, np.array(kinds), code, moved.hashes),
         labels=evidence.labels,
         n_normal=0,
-        learnt_names={
-            column: plan.provisional[column] & set(names.tolist())
-            for column, names in moved.provisional_names.items()
-        },
+        learnt_names={c: plan.provisional[c] & {*n} for c, n in moved.provisional_names.items()},
     )
     return plan, replace(evidence, held_out=held.take(np.flatnonzero(~leaves))) + more

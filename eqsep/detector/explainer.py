@@ -1,5 +1,6 @@
 """Explainer: why a row has its score, which columns drive it, and towards which normal value."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -109,14 +110,14 @@ class Explainer:
         out = []
         for start in range(0, len(Z), _AT_ONCE):
             rows = Z[start : start + _AT_ONCE]
-            nearest, score, share = self._compared(rows)
+            nearest, score, base, share = self._compared(rows)
             order = np.argsort(-share, axis=1, kind="stable")[:, :top]
             for i, (n, best) in enumerate(zip(nearest.tolist(), order, strict=True)):
-                normal = self._values(n)
+                normal = dict(self._values(n))
                 reasons = tuple(
                     Reason(
                         names[columns[b]],
-                        _shown(texts(int(columns[b]))[start + i]),
+                        texts(int(columns[b]))[start + i],
                         normal[names[columns[b]]],
                         float(share[i, b]),
                     )
@@ -126,7 +127,7 @@ class Explainer:
                 out.append(
                     Explanation(
                         score=float(score[i]),
-                        base=float(self._normal_scores[n]),
+                        base=float(base[i]),
                         reasons=reasons,
                         rest=float(share[i].sum() - share[i, best].sum()),
                         nearest_normal=normal,
@@ -138,8 +139,10 @@ class Explainer:
 
     def nearest_normal_rows(self, table: Table, *, n: int) -> list[list[dict[str, str]]]:
         """The `n` kept normal rows nearest to each row, nearest first, in units of the table."""
-        order = self._distance(self.plan.encoder.encode(table)).argsort(axis=1, kind="stable")
-        return [[self._values(i) for i in near[:n].tolist()] for near in order]
+        encoder = self.plan.encoder
+        distance = self._distances(encoder.pack(encoder.encode(table)))
+        order = distance.argsort(axis=1, kind="stable")
+        return [[dict(self._values(i)) for i in near[:n].tolist()] for near in order]
 
     def departures(self, Z: np.ndarray) -> np.ndarray:
         """The directions, of length 1, in which encoded rows depart from their nearest normal rows.
@@ -152,8 +155,8 @@ class Explainer:
         out = np.empty((len(Z), 2 * Z.shape[1]))
         for start in range(0, len(Z), _AT_ONCE):
             rows = Z[start : start + _AT_ONCE]
-            nearest, _, share = self._compared(rows)
-            gap = (rows - self._normal_rows[nearest]).astype(float)
+            nearest, _, _, share = self._compared(rows)
+            gap = (rows - self._normal[0][nearest]).astype(float)
             length = np.zeros((len(rows), share.shape[1]))
             np.add.at(length.T, column, gap.T**2)
             added = np.sqrt(np.maximum(share, 0.0) / np.where(length > 0, length, 1.0))
@@ -174,63 +177,37 @@ class Explainer:
             usable[:] = True
         return rows[usable], scores[usable]
 
-    @property
-    def _normal_rows(self) -> np.ndarray:
-        return self._normal[0]
-
-    @property
-    def _normal_scores(self) -> np.ndarray:
-        return self._normal[1]
-
     @cached_property
     def _columns(self) -> np.ndarray:
         """The input columns that count."""
         return np.unique(self.plan.encoder.source)
 
     @cached_property
-    def _outputs(self) -> np.ndarray:
-        return self.plan.encoder.outputs_of(self._normal_rows)
+    def _distances(self) -> SparseManhattan:
+        """From packed rows to the normal ones.  (n, n_packed) -> (n, n_normal)"""
+        return SparseManhattan(self.plan.encoder.pack(self._normal[0]))
 
     @cached_property
-    def _packed_distance(self) -> SparseManhattan:
-        return SparseManhattan(self.plan.encoder.pack(self._normal_rows))
+    def _values(self) -> Callable[[int], dict[str, str]]:
+        """What the i-th normal row has in each column."""
+        encoder = self.plan.encoder
+        outputs, names = encoder.outputs_of(self._normal[0]), encoder.column_names
+        return cache(lambda i: {names[j]: encoder.decode(j, outputs[i]) for j in self._columns})
 
-    @cached_property
-    def _known_values(self) -> dict[int, dict[str, str]]:
-        return {}
-
-    def _distance(self, rows: np.ndarray) -> np.ndarray:
-        """From encoded rows to the normal ones.  (n, n_encoded) -> (n, n_normal)"""
-        far: np.ndarray = self._packed_distance(self.plan.encoder.pack(rows))
-        return far
-
-    def _nearest(self, rows: np.ndarray) -> np.ndarray:
-        """The place of the normal row nearest to each encoded row."""
-        out = np.empty(len(rows), dtype=np.intp)
+    def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The nearest normal row of each, both scores, and each column's part of the difference."""
+        (normal, normal_scores), distances = self._normal, self._distances
+        encoder, nearest = self.plan.encoder, np.empty(len(rows), dtype=np.intp)
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, CACHED_ROWS):
                 some = slice(start, min(start + CACHED_ROWS, part.stop))
-                out[some] = self._distance(rows[some]).argmin(axis=1)
+                nearest[some] = distances(encoder.pack(rows[some])).argmin(axis=1)
 
-        in_threads(fill, len(rows), steps=rows.size * len(self._normal_rows))
-        return out
-
-    def _values(self, i: int) -> dict[str, str]:
-        """What the i-th normal row has in each column."""
-        if i not in self._known_values:
-            encoder, outputs = self.plan.encoder, self._outputs[i]
-            names = encoder.column_names
-            self._known_values[i] = {names[j]: encoder.decode(j, outputs) for j in self._columns}
-        return dict(self._known_values[i])
-
-    def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The nearest normal row of each, its score, and each column's part of the difference."""
-        nearest = self._nearest(rows)
-        score, base = self.score(rows), self._normal_scores[nearest]
-        source = self.plan.encoder.source
-        share = _shares(self.score, source, (rows, self._normal_rows[nearest]), (score, base))
-        return nearest, score, share
+        in_threads(fill, len(rows), steps=rows.size * len(normal))
+        score, base = self.score(rows), normal_scores[nearest]
+        share = _shares(self.score, encoder.source, (rows, normal[nearest]), (score, base))
+        return nearest, score, base, share
 
 
 def _of_length_1(rows: np.ndarray) -> np.ndarray:
@@ -238,23 +215,19 @@ def _of_length_1(rows: np.ndarray) -> np.ndarray:
     return np.asarray(rows / np.where(length > 0, length, 1.0))
 
 
-def _texts(table: Table, j: int) -> list[str | None]:
+def _texts(table: Table, j: int) -> list[str]:
     """The values as they came; those of windows, which were computed, with six digits.
 
     What rounding leaves of equal values is 0.
     """
     column = table.columns[j]
     if column.derived_from is None:
-        return column.texts()
+        return ["missing" if text is None else text for text in column.texts()]
     source = next(one for one in table.columns if one.name == column.derived_from)
     size = np.abs(source.values)
     least = _ROUNDED * size[np.isfinite(size)].max(initial=0.0)
     values = np.where(np.abs(column.values) <= least, 0.0, column.values)
-    return [None if value != value else f"{value:.6g}" for value in values.tolist()]
-
-
-def _shown(text: str | None) -> str:
-    return "missing" if text is None else text
+    return ["missing" if value != value else f"{value:.6g}" for value in values.tolist()]
 
 
 def _shares(

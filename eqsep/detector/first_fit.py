@@ -1,14 +1,14 @@
 """The first fit: to rows in memory, to a stream of batches, or to rows spread over a cluster.
 
-Each is the same three steps: choose a plan from some rows, gather the evidence of all, and settle.
-Batches that can be read again are read twice: for a summary (labels and names counted, a sample
-drawn) and to be learnt. Of batches that come once, the first rows stand for all.
+Each chooses a plan from some rows, gathers the evidence of all, and settles. Batches that can be
+read again are read twice: for a summary, and to be learnt.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +45,6 @@ from eqsep.labels import (
 )
 from eqsep.progress import phase
 from eqsep.tables.batches import (
-    ANOMALIES,
     Batch,
     LabelledRows,
     Source,
@@ -74,7 +73,7 @@ class Fit(NamedTuple):
 
     plan: Plan
     evidence: Evidence
-    findings: tuple[Finding, ...]
+    findings: list[Finding]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,17 +89,11 @@ class FirstFit:
     device: str = "cpu"  # where kernel values are summed
 
     def to_rows(
-        self,
-        table: Table,
-        y: Any,
-        rng: np.random.RandomState,
-        *,
-        given: bool,
-        whole: bool = True,
+        self, table: Table, y: Any, rng: np.random.RandomState, *, given: bool, whole: bool = True
     ) -> Fit:
         """The fit to rows in memory; `given` is whether labels were passed at all.
 
-        Only if the rows are the `whole` of the data it is known which are copies of others.
+        Copies of other rows are found only in the `whole` of the data.
         """
         phase("planning")
         labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=self.normal)
@@ -115,13 +108,7 @@ class FirstFit:
             if self.window is not None:
                 table = Windows.of(table, self.window).transform(table)
             plan = Plan.choose(
-                table,
-                labels,
-                self.config,
-                rng,
-                reading=reading,
-                rate=self.rate,
-                window=self.window,
+                table, labels, self.config, rng, reading=reading, rate=self.rate, window=self.window
             )
         else:
             plan = replace(self.plan, labels=reading)
@@ -131,7 +118,7 @@ class FirstFit:
         evidence = gather(plan, table, labels, device=self.device)
         if self.plan is None:
             plan, evidence = with_fewer_kind_rows(plan, evidence, config=self.config)
-        return Fit(plan, evidence, tuple(found))
+        return Fit(plan, evidence, found)
 
     def to_stream(self, source: Source, rng: np.random.RandomState) -> Fit:
         """The fit to batches; memory does not grow with their number."""
@@ -161,7 +148,8 @@ class FirstFit:
     ) -> Fit:
         """The plan that a summary of all rows gives, and what `gather_all` gathers under it.
 
-        If the sample holds all rows, the fit is the one in memory.
+        If the sample in it holds all rows, the fit is the one in memory. Otherwise about as many
+        rows are held out as there.
         """
         if not summary.n_rows:
             raise _no_rows()
@@ -169,9 +157,31 @@ class FirstFit:
             sample = summary.sample()
             return self.to_rows(sample.rows, sample.y, rng, given=summary.labelled, whole=False)
         phase("planning")
-        plan, known, found = self._agree(summary, rng)
+        labels, counts = summary.row_labels()
+        found = check_row_labels(labels, counts)
+        reading = self._reading(labels, counts, given=summary.labelled)
+        labels = reading.apply(labels)
+        if self.plan is not None:
+            plan = replace(self.plan, labels=reading)
+        else:
+            sample = summary.sample()
+            own = reading.read(sample.y, n_rows=len(sample.y), known=labels)
+            plan = Plan.choose(
+                sample.rows,
+                own,
+                self.config,
+                rng,
+                reading=reading,
+                rate=self.rate,
+                window=self.window,
+                more_names=summary.names,
+            )
+            more = counts[labels.code <= 0].sum() / (own.code <= 0).sum()
+            plan = self._scaled(plan, labels, counts, more=more)
+            found += check_columns(sample.rows, own.code)
+            found += self._check_order(sample.rows, own.code, plan)
         phase("learning")
-        return self._settled(*gather_all(plan, known), found)
+        return self._settled(*gather_all(plan, labels.of_no_row()), found)
 
     def gather_batch(self, plan: Plan, table: Table, y: Any, *, known: RowLabels) -> Evidence:
         """What a batch teaches."""
@@ -204,73 +214,38 @@ class FirstFit:
                 plan, evidence = with_lower_bounds(plan, evidence, config=self.config)
         return plan, evidence
 
-    def _settled(self, plan: Plan, evidence: Evidence, found: tuple[Finding, ...]) -> Fit:
+    def _settled(self, plan: Plan, evidence: Evidence, found: list[Finding]) -> Fit:
         if self.plan is None:
             plan, evidence = settled(plan, evidence, config=self.config)
         return Fit(plan, evidence, found)
-
-    def _agree(
-        self, summary: "StreamSummary", rng: np.random.RandomState
-    ) -> tuple[Plan, RowLabels, tuple[Finding, ...]]:
-        """The plan that a summary of all rows gives, from the sample in it.
-
-        Names that were counted but are not in the sample are rare, not new. About as many rows are
-        held out as of all rows in memory.
-        """
-        labels, counts = summary.row_labels()
-        found = check_row_labels(labels, counts)
-        reading = self._reading(labels, counts, given=summary.labelled)
-        labels = reading.apply(labels)
-        if self.plan is not None:
-            return replace(self.plan, labels=reading), labels.of_no_row(), tuple(found)
-        sample = summary.sample()
-        own = reading.read(sample.y, n_rows=len(sample.y), known=labels)
-        plan = Plan.choose(
-            sample.rows,
-            own,
-            self.config,
-            rng,
-            reading=reading,
-            rate=self.rate,
-            window=self.window,
-            more_names=summary.names,
-        )
-        more = counts[labels.code <= 0].sum() / (own.code <= 0).sum()
-        plan = self._scaled(plan, labels, counts, more=more)
-        found += check_columns(sample.rows, own.code)
-        found += self._check_order(sample.rows, own.code, plan)
-        return plan, labels.of_no_row(), tuple(found)
 
     def _scaled(self, plan: Plan, labels: RowLabels, counts: np.ndarray, *, more: float) -> Plan:
         """The plan with bounds for this number of rows of each label, `more` times the sample.
 
         About twice as many rows of each kind are kept as are needed.
         """
-        holdout, most = (
-            plan.holdout,
-            2 * n_kind_rows(len(plan.terms.pack.first), config=self.config),
-        )
+        holdout, config = plan.holdout, self.config
+        most = 2 * n_kind_rows(len(plan.terms.pack.first), config=config)
         n_rows = {k: int(counts[labels.code == i].sum()) for i, k in enumerate(labels.kinds, 1)}
         kind_bounds = {k: int(most / n * _WHOLE) for k, n in n_rows.items() if n > most}
         holdout = replace(holdout, kind_bounds=kind_bounds)
         if holdout.grouping is not None:
             holdout = replace(holdout, grouping=holdout.grouping.scaled(more))
-            return replace(plan, holdout=holdout)
-        n_normal = int(counts[labels.code == 0].sum())
-        doubted = holdout.anomaly_bound > 0
-        share = n_held_out(n_normal, config=self.config, doubted=doubted) / n_normal
-        held = [1 + labels.kinds.index(kind) for kind in holdout.anomaly_kinds]
-        n_anomalous = max(int(counts[np.isin(labels.code, held)].sum()), 1)
-        anomalous = n_held_out_anomalies(n_anomalous, config=self.config) / n_anomalous
-        holdout = replace(
-            holdout,
-            bound=min(holdout.bound, int(min(_SLACK * share, 1.0) * _WHOLE)),
-            anomaly_bound=min(holdout.anomaly_bound, int(anomalous * _WHOLE)),
-        )
+        else:
+            n_normal = int(counts[labels.code == 0].sum())
+            n = n_held_out(n_normal, config=config, doubted=holdout.anomaly_bound > 0)
+            bound = int(min(_SLACK * (n / n_normal), 1.0) * _WHOLE)
+            n_anomalous = max(sum(n_rows[kind] for kind in holdout.anomaly_kinds), 1)
+            share = n_held_out_anomalies(n_anomalous, config=config) / n_anomalous
+            holdout = replace(
+                holdout,
+                bound=min(holdout.bound, bound),
+                anomaly_bound=min(holdout.anomaly_bound, int(share * _WHOLE)),
+            )
         return replace(plan, holdout=holdout)
 
     def _reading(self, labels: RowLabels, counts: np.ndarray, *, given: bool) -> LabelReading:
-        reading = LabelReading.choose(
+        return LabelReading.choose(
             labels,
             counts,
             given=given,
@@ -278,13 +253,8 @@ class FirstFit:
             unlabelled=self.unlabelled,
             rate=self.rate,
             config=self.config,
+            doubted=None if self.plan is None else self.plan.terms.doubted,
         )
-        if self.plan is None:
-            return reading
-        doubted = self.plan.terms.doubted
-        alone = doubted and not reading.unlabelled_is_normal
-        weight = 1.0 if alone else float(self.config.unlabelled_weight)
-        return replace(reading, doubted=doubted, unlabelled_weight=weight)
 
     def _check_order(self, table: Table, code: np.ndarray, plan: Plan) -> list[Finding]:
         """Findings on the order of rows, by their times or as they came, that break the promise."""
@@ -294,26 +264,19 @@ class FirstFit:
 
 
 class StreamSummary:
-    """The labels and names of all rows, counted, and a uniform sample of the rows.
+    """The labels and names of all rows, counted, and a sample with enough of those not `normal`.
 
-    Rows with a label other than `normal` (than 0, False and "normal") are sampled separately, so
-    that there are enough of them. Summaries of pieces of the data `merge` into one of all of it.
+    Summaries of pieces of the data `merge` into one of all of it.
     """
 
     def __init__(
-        self,
-        *,
-        normal: Any,
-        rng: np.random.Generator,
-        most: int | None = None,
-        most_anomalies: int = ANOMALIES,
+        self, *, normal: Any, rng: np.random.Generator, most: int, most_anomalies: int
     ) -> None:
         self.n_rows = 0
         self.labelled = False
         self.names: dict[str, Counter[str]] = {}
         self._counts: Counter[Any] = Counter()  # in the order in which labels were first seen
-        self._normal = normal
-        self._rng = rng
+        self._normal, self._rng = normal, rng
         self._most, self._most_anomalies = most, most_anomalies
         self._strata: Strata[LabelledRows[Table]] | None = None
 
@@ -325,7 +288,8 @@ class StreamSummary:
                 self._count_names(column.name, column.counts())
         if self._strata is None:
             size = sample_size(width(table), most=self._most)
-            self._strata = Strata(size, _joined_rows, most_others=self._most_anomalies)
+            join = partial(LabelledRows.join, rows=joined)
+            self._strata = Strata(size, join, most_others=self._most_anomalies)
         labels = [*labels, None]
         is_normal = np.array([may_be_normal(k, normal=self._normal) for k in labels])[code]
         positions = np.arange(self.n_rows, self.n_rows + table.n_rows)
@@ -363,8 +327,7 @@ class StreamSummary:
 
     def sample(self) -> LabelledRows[Table]:
         """All rows if they are few, else some, in the order in which they came."""
-        if self._strata is None:
-            raise _no_rows()
+        assert self._strata is not None  # there are rows
         sample = self._strata.sample()
         return sample.take(np.argsort(sample.positions))
 
@@ -390,10 +353,6 @@ class StreamSummary:
     def _count_names(self, column: str, counts: Counter[str]) -> None:
         counts = self.names.get(column, Counter()) + counts
         self.names[column] = frequent(counts, most=MOST_NAMES)
-
-
-def _joined_rows(parts: list[LabelledRows[Table]]) -> LabelledRows[Table]:
-    return LabelledRows.join(parts, joined)
 
 
 def read(source: Source) -> Batches:
@@ -424,18 +383,9 @@ def _no_rows() -> UserError:
 
 
 def batches_of(
-    X: Any,
-    y: Any,
-    *,
-    groups: Any = None,
-    time: Any = None,
-    sample_weight: Any = None,
-    window: Windows | int | None = None,
+    X: Any, y: Any, groups: Any, time: Any, sample_weight: Any, *, window: Windows | int | None
 ) -> Source:
-    """The batches of `X`, with the group, time and weight of each row from columns of these names.
-
-    Windows continue from batch to batch.
-    """
+    """The batches of `X` `with_columns`, and with windows that continue from batch to batch."""
     source = source_of(X, y, name="Detector")
     source = with_columns(source, groups=groups, time=time, sample_weight=sample_weight)
     if window is None:
@@ -455,13 +405,6 @@ def with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any]:
     """The table with the weight of each row, and the labels; rows of weight 0 are left out.
 
     Weights are an array, or the name of a column of the table.
-
-    Examples
-    --------
-    >>> table = read_table([{"x": 1.0, "w": 2.0}, {"x": 3.0, "w": 0.0}], name="Detector")
-    >>> table, y = with_weight(table, ["normal", "leak"], "w")
-    >>> table.n_rows, [column.name for column in table.columns], table.weight, y.tolist()
-    (1, ['x'], array([2.]), ['normal'])
     """
     if isinstance(sample_weight, str):
         columns = {column.name: column for column in table.columns}
@@ -498,14 +441,10 @@ def with_columns(
             table = with_groups(read_table(X, name="Detector"), groups, time)
             if sample_weight is None:
                 yield table, y
-            elif not _is_all_zero(table, sample_weight):
+                continue
+            weights = [c.numbers("number") for c in table.columns if c.name == sample_weight]
+            if not weights or weights[0].any():  # where no row counts, those of others may
                 yield with_weight(table, y, sample_weight)
 
     read_labels = source.read_labels if sample_weight is None else read
     return replace(source, read=read, read_labels=read_labels)
-
-
-def _is_all_zero(table: Table, column: str) -> bool:
-    """Whether no row of a batch counts: those of others may."""
-    values = [c.numbers("number") for c in table.columns if c.name == column]
-    return bool(values) and not np.any(values[0])

@@ -1,8 +1,7 @@
 """HoldOut: which rows calibrate, by a hash of their values or of their group.
 
-Whether a row is held out depends on no other rows than equal ones, so pieces of the data hold out
-what the whole does. Rows that belong together are held out together: whole groups, or blocks of
-time with a gap on either side, in which rows are neither learnt nor calibrate.
+Pieces of the data hold out what the whole does. Rows that belong together are held out together:
+whole groups, or blocks of time with a gap on either side, in which rows are not learnt either.
 """
 
 import math
@@ -37,13 +36,10 @@ def usable(n: int) -> int:
 
 
 def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
-    """How many of `n` normal rows to hold out: a fifth, of few rows more.
+    """How many of `n` normal rows to hold out: a fifth, of few more, of many one in 25.
 
-    Of many at most 3,999, or one in 25 if that is more. Where rows are `doubted`, some to spare, so
-    that enough are left without the anomalies among them.
+    Where rows are `doubted`, some to spare, so that enough are left without anomalies among them.
 
-    Examples
-    --------
     >>> [n_held_out(n, config=Config()) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
     [5, 99, 199, 3999, 7999, 19999]
     """
@@ -172,8 +168,7 @@ class Grouping:
     def split(self, groups: RowGroups, labels: RowLabels, *, key: int, bound: int) -> Split:
         """Which rows are learnt, and which normal rows belong to a held-out group.
 
-        Labelled anomalies are always learnt: they are few, and teach nothing about the
-        normal rows of their group. Rows without a label are learnt as normal ones are.
+        Labelled anomalies are always learnt: they teach nothing about their group's normal rows.
         """
         units = self.units(groups, key=key)
         held = units < np.uint64(bound)
@@ -216,8 +211,6 @@ def n_held_out_groups(n: int, *, rate: float, config: Config) -> int:
 def groups_needed(rate: float) -> int:
     """How many groups a fit needs to promise this rate for new groups: half are held out.
 
-    Examples
-    --------
     >>> [groups_needed(rate) for rate in (0.01, 0.1)]
     [198, 18]
     """
@@ -279,11 +272,22 @@ class HoldOut:
             bounds = _bounds(hashes, labels, config=config, doubted=doubted)
             rule = cls(columns=columns, key=key, **bounds)
             return rule, rule._of_hashes(hashes, labels)
-        grouping, bound = _choose_groups(
-            table.groups, labels, key=key, rate=rate, window=window, config=config
-        )
-        rule = cls(columns=columns, key=key, bound=bound, grouping=grouping)
-        return rule, grouping.split(table.groups, labels, key=key, bound=bound)
+        # Whole groups are held out if there are enough to promise the rate for new ones; otherwise,
+        # where rows have times, blocks of time within groups.
+        groups, normal = table.groups, labels.code == 0
+        n_groups = len(np.unique(groups.group[normal]))
+        whole = groups.columns[0] is not None and n_groups >= groups_needed(rate)
+        grouping = Grouping.of(groups, whole=whole, window=window)
+        units, n_rows = np.unique(grouping.units(groups, key=key)[normal], return_counts=True)
+        if len(units) < 2:
+            raise UserError(
+                f"Whole groups are held out to set the threshold: normal rows of at least 2 groups "
+                f"are needed, got {len(units)}. Pass more, or leave the groups out."
+            )
+        n_held = n_held_out_groups(len(units), rate=rate, config=config)
+        grouping = grouping.scaled(n_rows[:n_held].sum() / config.max_held_out_in_groups)
+        rule = cls(columns=columns, key=key, bound=int(units[n_held]), grouping=grouping)
+        return rule, grouping.split(groups, labels, key=key, bound=rule.bound)
 
     def split(self, table: Table, labels: RowLabels, *, encoder: Encoder) -> Split:
         """How an aligned table is split, by hashes of its rows or of their groups."""
@@ -325,10 +329,6 @@ class HoldOut:
             if was is None and now is not None:
                 raise UserError(f"The first fit had no {word}: leave it out, or fit again with it.")
 
-    def without_any(self) -> "HoldOut":
-        """The rule by which all rows are learnt, for rows judged because they raised an alarm."""
-        return replace(self, bound=0, anomaly_bound=0)
-
     def is_same(self, other: "HoldOut") -> bool:
         """Whether every row is treated alike."""
         names = ("key", "bound", "anomaly_bound", "anomaly_kinds", "grouping", "keeps_kinds")
@@ -369,10 +369,9 @@ class HoldOut:
 def _bounds(
     hashes: np.ndarray, labels: RowLabels, *, config: Config, doubted: bool
 ) -> dict[str, Any]:
-    """The bound of normal rows, that of labelled anomalies, and the kinds that this is for.
+    """The bounds of normal rows and of labelled anomalies of common kinds, which can spare some.
 
-    Only common kinds can spare anomalies to hold out. None are held out if rows without a label are
-    doubted but do not calibrate.
+    None of these are held out if rows without a label are doubted but do not calibrate.
     """
     doubted = doubted and not (labels.code == UNLABELLED).any()
     times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
@@ -384,37 +383,5 @@ def _bounds(
     bound = int(normal[n_normal]) if len(normal) > 1 else 0
     if not n_anomalous:
         return {"bound": bound}
-    return {
-        "bound": bound,
-        "anomaly_bound": int(anomalous[n_anomalous]),
-        "anomaly_kinds": tuple(labels.kinds[code - 1] for code in common),
-    }
-
-
-def _choose_groups(
-    groups: RowGroups,
-    labels: RowLabels,
-    *,
-    key: int,
-    rate: float,
-    window: int | None,
-    config: Config,
-) -> tuple[Grouping, int]:
-    """How the rows of a first fit are grouped, and the bound below which groups are held out.
-
-    Where rows have groups and times, whole groups are held out if there are enough to promise the
-    rate for new ones; otherwise, blocks of time within groups.
-    """
-    n_groups = len(np.unique(groups.group[labels.code == 0]))
-    whole = groups.columns[0] is not None and n_groups >= groups_needed(rate)
-    grouping = Grouping.of(groups, whole=whole, window=window)
-    units = grouping.units(groups, key=key)
-    hashes, n_rows = np.unique(units[labels.code == 0], return_counts=True)
-    if len(hashes) < 2:
-        raise UserError(
-            f"Whole groups are held out to set the threshold: normal rows of at least 2 groups are "
-            f"needed, got {len(hashes)}. Pass more, or leave the groups out."
-        )
-    n_held = n_held_out_groups(len(hashes), rate=rate, config=config)
-    more = n_rows[:n_held].sum() / config.max_held_out_in_groups
-    return grouping.scaled(more), int(hashes[n_held])
+    kinds = tuple(labels.kinds[code - 1] for code in common)
+    return {"bound": bound, "anomaly_bound": int(anomalous[n_anomalous]), "anomaly_kinds": kinds}

@@ -171,10 +171,7 @@ class Model(WithoutCaches):
         return np.concatenate([self.score(rows) for rows in self._encoded(X)])
 
     def verdicts(self, X: Any, *, threshold: float | None = None) -> Verdicts:
-        """Score, p-value, alarm and kind of each row of a table.
-
-        Alarms are above the model's threshold, or above the one given.
-        """
+        """Score, p-value, alarm (above the threshold, or the one given) and kind of each row."""
         found = [self.judge(rows, threshold=threshold) for rows in self._encoded(X)]
         return Verdicts(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
@@ -190,10 +187,7 @@ class Model(WithoutCaches):
         return np.concatenate(list(found)).astype(str)
 
     def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
-        """The probability that a new normal row scores as high as each row does.
-
-        `groups` says that the table has all rows of new groups: each then counts by its own rows.
-        """
+        """That of `Detector.p_value`, which says what `groups` are for."""
         score = self.scores(X)
         if groups is None:
             return self.calibration.p_value(score)
@@ -223,10 +217,7 @@ class Model(WithoutCaches):
         return select(self.p_value(X), fdr=fdr, n_calibrating=self.n_calibrating())
 
     def n_calibrating(self) -> int:
-        """How many held-out rows a false-discovery rate rests on; refused where none is possible.
-
-        Warns if the fit found something that breaks every promise.
-        """
+        """How many held-out rows a false-discovery rate rests on; refused where it cannot be."""
         if self.plan.holdout.grouping is not None:
             raise UserError(
                 "A false-discovery rate cannot be promised where whole groups are held out: rows "
@@ -276,8 +267,7 @@ class Model(WithoutCaches):
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; what was solved is one, so that all processes agree."""
-        judges = self.namer.judges
-        evidence = self.evidence
+        judges, evidence = self.namer.judges, self.evidence
         if judges is not None:
             evidence = replace(evidence, kinds=judges.examples)
         return {

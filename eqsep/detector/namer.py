@@ -1,8 +1,7 @@
 """Namer: which seen kinds an alarm may be of, so that few rows of a seen kind lack its name.
 
-The p-value of "this row is of kind k" is the row's rank among learnt rows of k, by how unlike the
-kind each is. Rows are divided into folds, and none is compared with its own fold (cross-conformal
-prediction). Kinds with a p-value above the allowed rate are the names of the row.
+A row has the names of the kinds with a p-value above the allowed rate: its rank among learnt rows
+of the kind by how unlike it each is, by folds (cross-conformal prediction).
 """
 
 import math
@@ -32,8 +31,6 @@ _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found se
 def rows_for(rate: float) -> int:
     """How many rows of a kind it takes to promise a rate: 1 / rate - 1.
 
-    Examples
-    --------
     >>> [rows_for(rate) for rate in (0.01, 0.05, 0.1)]
     [99, 19, 9]
     """
@@ -72,7 +69,10 @@ class Judges(schemas.Kept, WithoutCaches):
         """The judges for these examples, in any order."""
         examples = examples.take(np.lexsort((examples.hashes, examples.kind)))
         code = np.unique(examples.kind, return_inverse=True)[1]
-        fold, rows = _folds(examples, code, config.n_folds), np.arange(len(code))
+        rows, groups = np.arange(len(code)), examples.groups
+        turn = rows - np.searchsorted(code, code)  # the rows of a kind in turn, or whole groups
+        turn = np.unique(groups, return_inverse=True)[1] if len(groups) else turn
+        fold = turn % config.n_folds
         parts = [np.flatnonzero(fold != f) for f in range(config.n_folds)]
         parts = [part if len(part) else rows for part in parts]  # only one fold has rows
         rng = np.random.RandomState(examples.key % 2**32)
@@ -185,15 +185,6 @@ class Judges(schemas.Kept, WithoutCaches):
         if np.isnan(made.lacking).any() or np.isnan(made.distance).any():
             schemas.damaged("how unlike its kind a row is, is not a number")
         return made
-
-
-def _folds(examples: KindRows, code: np.ndarray, n: int) -> np.ndarray:
-    """The fold of each example: the rows of a kind in turn, or whole groups."""
-    if len(examples.groups):
-        fold: np.ndarray = np.unique(examples.groups, return_inverse=True)[1] % n
-        return fold
-    first = np.searchsorted(code, code)  # rows stand in the order of kinds
-    return (np.arange(len(code)) - first) % n
 
 
 class _Ranks(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
-from eqsep.detector.config import Config, check_unlabelled
+from eqsep.detector.config import Config
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
 from eqsep.detector.runs import Runs, Windows
 from eqsep.detector.score import Terms
@@ -54,21 +54,23 @@ class LabelReading(schemas.Kept):
         unlabelled: str,
         rate: float,
         config: Config,
+        doubted: bool | None = None,
     ) -> Self:
         """The reading for the labels of a first fit; `counts` rows have each of them.
 
         By default, rows without a label are normal where no row is labelled normal, and are doubted
         where anomalies are labelled; rows labelled normal are trusted. Where all are to be doubted,
         rows without a label calibrate unless enough are labelled normal to set the threshold alone.
+        A given plan has settled whether rows are `doubted`.
         """
-        check_unlabelled(unlabelled)
         _check_first_labels(labels, counts, normal=normal, given=given)
         n_normal = int(counts[labels.code == 0].sum())
         enough = n_held_out(n_normal, config=config) + 1 >= max(STEP, 1 / rate)
         alone = enough and bool((labels.code == UNLABELLED).any())
         is_normal = {"auto": not n_normal, "trusted": True, "doubted": not alone}[unlabelled]
-        asked = {"auto": is_normal, "trusted": False, "doubted": True}[unlabelled]
-        doubted = asked and bool(labels.kinds)
+        if doubted is None:
+            asked = {"auto": is_normal, "trusted": False, "doubted": True}[unlabelled]
+            doubted = asked and bool(labels.kinds)
         return cls(
             normal=normal,
             unlabelled_is_normal=is_normal,
@@ -95,11 +97,10 @@ class LabelReading(schemas.Kept):
 
 
 def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
-    """Refuse the labels of a first fit where no rows can stand for the normal ones.
+    """Refuse the labels of a first fit that are more likely a mistake than a choice.
 
-    Labels that are `given` but all missing are more often a mistake than a choice. So are labels
-    without a normal one, if few rows are unlabelled, or a kind has the name of the normal label but
-    for case and blanks.
+    Labels that are `given` may all be missing. Or none is normal, and few rows are unlabelled, or a
+    kind has the name of the normal label but for case and blanks.
     """
     if given and labels.labels is None:
         raise UserError(
@@ -171,10 +172,9 @@ class Plan(WithoutCaches):
         window: int | None = None,
         more_names: Mapping[str, Iterable[str]] | None = None,
     ) -> Self:
-        """The plan for the first rows of a table that has its windows already.
+        """The plan for the first rows of a table with windows, to promise a false-alarm `rate`.
 
-        `labels` are as `reading` takes them, and `rate` is the false-alarm rate to promise. Rows
-        beyond these have `more_names`, by column: they are rare, not new.
+        Rows beyond these have `more_names`, by column: they are rare, not new.
         """
         holdout, split = HoldOut.choose(
             table,
@@ -187,12 +187,16 @@ class Plan(WithoutCaches):
         )
         learnt = table.take(np.flatnonzero(split.learnt))
         encoder = Encoder.learn(learnt)
-        provisional = _unknown_names(encoder, more_names or {})
-        if provisional:
-            rare = {
-                n: [*encoder.name_columns[n].rare, *sorted(provisional[n])] for n in provisional
-            }
-            encoder = encoder.with_rare_names(rare)
+        provisional = {
+            name: new
+            for name, learnt in encoder.name_columns.items()
+            if (
+                new := frozenset((more_names or {}).get(name, ()))
+                - {*learnt.frequent, *learnt.rare}
+            )
+        }
+        rare = {n: [*encoder.name_columns[n].rare, *sorted(provisional[n])] for n in provisional}
+        encoder = encoder.with_rare_names(rare) if rare else encoder
         terms = Terms.choose(
             encoder.encode(learnt),
             labels.is_anomaly[split.learnt],
@@ -289,20 +293,16 @@ class Plan(WithoutCaches):
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        return {
-            "encoder": self.encoder,
-            "terms": self.terms.state(),
-            "holdout": self.holdout.state(),
-            "labels": self.labels,
-            "windows": self.windows,
-        }
+        own = {name: getattr(self, name) for name in _PLAN}
+        return own | {"terms": self.terms.state(), "holdout": self.holdout.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The plan of these parts."""
         schemas.check_parts(state, _PLAN, "Plan")
         encoder, windows = state["encoder"], state["windows"]
-        if windows is not None and not set(windows.names) <= set(encoder.names or ()):
+        added = () if windows is None else (*windows.columns, *windows.added)
+        if not set(added) <= set(encoder.names or ()):
             schemas.damaged("its windows do not match the columns of its table")
         terms = Terms.from_state(state["terms"], deviations=encoder.deviations, pack=encoder.pack)
         holdout = HoldOut.from_state(state["holdout"], encoder=encoder)
@@ -320,12 +320,3 @@ _PLAN = {
     "labels": schemas.kept(LabelReading),
     "windows": schemas.kept(Windows, optional=True),
 }
-
-
-def _unknown_names(encoder: Encoder, more_names: Mapping[str, Iterable[str]]) -> NamesByColumn:
-    """The names in each column that the encoder would take for new ones."""
-    found = {
-        name: frozenset(more_names.get(name, ())) - {*learnt.frequent, *learnt.rare}
-        for name, learnt in encoder.name_columns.items()
-    }
-    return {name: names for name, names in found.items() if names}

@@ -1,8 +1,6 @@
 """Rows of a run in time: windows over its last rows, and alarms that must persist.
 
-Windows extend a table before it is encoded: columns of numbers get others with statistics of the
-same run up to each row. Nothing looks ahead. A window is computed from its own values in one order,
-so batches give the same bits as the whole.
+A window is computed from its own values in one order, so batches give the same bits as the whole.
 """
 
 from collections.abc import Iterable, Mapping
@@ -40,11 +38,8 @@ class Runs:
     n_rows: int = 0
 
     def in_order(self, groups: RowGroups | None, n: int) -> RowGroups:
-        """The groups of n rows, with row numbers for times if they have none.
-
-        Numbers continue from call to call.
-        """
-        known = groups or RowGroups(np.zeros(n, dtype=np.uint64), np.zeros(n), (None, None))
+        """The groups of n rows; for times that they lack, row numbers from call to call."""
+        known = groups or _one_run(n)
         if known.columns[1] is not None:
             return known
         first, self.n_rows = self.n_rows, self.n_rows + n
@@ -130,11 +125,6 @@ class Windows:
         return self.columns != tuple(f"x{i}" for i in range(len(self.columns)))
 
     @property
-    def names(self) -> list[str]:
-        """The columns of the table, and those of their windows."""
-        return [*self.columns, *self.added]
-
-    @property
     def added(self) -> list[str]:
         """The columns of windows."""
         return list(self._sources)
@@ -142,11 +132,14 @@ class Windows:
     @property
     def _sources(self) -> dict[str, tuple[str, str]]:
         """The kind and the name of the column that each column of windows is computed from."""
+        words = [
+            f"{statistic} of {self.length} rows" for statistic in ("mean", "deviation", "slope")
+        ]
         return {
-            name: (kind, column)
+            f"{column}, {statistic}": (kind, column)
             for column, kind in zip(self.columns, self.kinds, strict=True)
             if kind
-            for name in _names(column, self.length)
+            for statistic in (*words, "change from the row before")
         }
 
     @property
@@ -171,34 +164,31 @@ class Windows:
             each run begins here.
         """
         table = read_table(X, name=type(self).__name__)
+        sources = self._sources
         if self.is_in(table):
-            return self._marked(table)
+            if any(column.derived_from is not None for column in table.columns):
+                return table
+            columns = list(table.columns)
+            for i, column in enumerate(columns):  # windows that came as plain values
+                if column.name in sources:
+                    kind, source = sources[column.name]
+                    values = column.numbers(kind)
+                    columns[i] = Column(column.name, kind, values, derived_from=source)
+            return replace(table, columns=columns)
         table = self._matched(with_groups(table, groups, time))
         of_kind = zip(table.columns, self.kinds, strict=False)  # others may follow
         values = np.column_stack([c.numbers(kind) for c, kind in of_kind if kind])
-        runs = Runs() if runs is None else runs
-        windows = self._windows(values, table.groups, runs)
+        windows = self._windows(values, table.groups or _one_run(len(values)), runs or Runs())
         arrays = np.stack(windows, axis=2).reshape(len(values), -1).T
         more = [
-            Column(name, kind, array, derived_from=column)
-            for (name, (kind, column)), array in zip(self._sources.items(), arrays, strict=True)
+            Column(name, kind, array, derived_from=source)
+            for (name, (kind, source)), array in zip(sources.items(), arrays, strict=True)
         ]
         return replace(table, columns=[*table.columns, *more])
 
     def is_in(self, table: Table) -> bool:
         """Whether a table has these windows already."""
         return {*self.added} <= {column.name for column in table.columns}
-
-    def _marked(self, table: Table) -> Table:
-        """The same table; windows that came as plain values are marked as windows."""
-        if any(column.derived_from is not None for column in table.columns):
-            return table
-        columns, sources = list(table.columns), self._sources
-        for i, column in enumerate(columns):
-            if column.name in sources:
-                kind, source = sources[column.name]
-                columns[i] = Column(column.name, kind, column.numbers(kind), derived_from=source)
-        return replace(table, columns=columns)
 
     def apply(self, table: Table, grouping: Grouping | None, *, runs: Runs | None = None) -> Table:
         """A table with its windows, by groups and times in columns that the grouping names."""
@@ -250,20 +240,21 @@ class Windows:
         columns = [replace(column, name=name) for name, column in pairs]
         return replace(table, columns=columns, named=True)
 
-    def _windows(
-        self, values: np.ndarray, groups: RowGroups | None, runs: Runs
-    ) -> tuple[np.ndarray, ...]:
+    def _windows(self, values: np.ndarray, groups: RowGroups, runs: Runs) -> tuple[np.ndarray, ...]:
         """Mean, deviation, slope and change of each row.  (n, d) -> four of (n, d)"""
         n, before = len(values), self.length - 1
-        group = np.zeros(n, dtype=np.uint64) if groups is None else groups.group
-        time = np.zeros(n) if groups is None else groups.time
+        group, time, named = groups.group, groups.time, groups.columns[1]
         order = np.lexsort([time, group])
         starts = np.flatnonzero(np.diff(group[order])) + 1
         parts, places, end = [], np.empty(n, dtype=int), 0
         for rows in np.split(order, starts):
             run = int(group[rows[0]])
             if runs.time.get(run, -np.inf) > time[rows[0]]:
-                raise _goes_back(groups)
+                raise UserError(
+                    f"Windows go on from the rows before, and the time"
+                    f"{f' {named!r}' if named else ''} goes back: rows of a run must come in the "
+                    f"order of their time. Sort them."
+                )
             tail = runs.last.get(run, values[:0])
             absent = np.full((before - len(tail), values.shape[1]), np.inf)  # no row is there
             parts += [absent, tail, values[rows]]
@@ -305,24 +296,14 @@ def _statistics(values: np.ndarray, places: np.ndarray, length: int) -> tuple[np
     return mean, deviation, along / np.sum(steps**2), change
 
 
-def _names(column: str, length: int) -> list[str]:
-    """What the windows of a column are called."""
-    words = [f"{statistic} of {length} rows" for statistic in ("mean", "deviation", "slope")]
-    return [f"{column}, {statistic}" for statistic in (*words, "change from the row before")]
-
-
 def check_length(length: Any) -> None:
     """Refuse what is not the length of a window."""
     if not isinstance(length, Integral) or int(length) < SHORTEST:
         raise ParameterError("window", expected=f"a number of rows, {SHORTEST} or more", got=length)
 
 
-def _goes_back(groups: RowGroups | None) -> UserError:
-    column = None if groups is None else groups.columns[1]
-    return UserError(
-        f"Windows go on from the rows before, and the time{f' {column!r}' if column else ''} goes "
-        f"back: rows of a run must come in the order of their time. Sort them."
-    )
+def _one_run(n: int) -> RowGroups:
+    return RowGroups(np.zeros(n, dtype=np.uint64), np.zeros(n), (None, None))
 
 
 class PersistentAlarms:

@@ -1,11 +1,4 @@
-"""The score: how anomalous a row is, one formula of four terms.
-
-| term | what it says of a row | where |
-|---|---|---|
-| residual | abs(1 - f(x)): near 1 far from every normal row | `eqsep.engine.nystroem` |
-| vote | what trees say: 1 among labelled anomalies | `eqsep.engine.trees` |
-| excess | above 0 where columns do not move together as usual | `eqsep.engine.ellipsoid` |
-| likeness | g(x): 1 at labelled anomalies, where rows are doubted | `eqsep.engine.nystroem` |
+"""The score: how anomalous a row is, one formula of four terms (`Score.combine`).
 
 `Terms` are chosen at the first fit and never change; a `Score` is solved from sums over rows.
 """
@@ -33,15 +26,12 @@ _AT_ONCE = 4096  # rows held as kernel values
 
 @dataclass(frozen=True, kw_only=True)
 class TermValues:
-    """The terms of rows: arrays or tensors of one number for each row.
+    """The terms of rows: arrays or tensors of one number for each row."""
 
-    None while kernel values are not known yet, and for a term that does not count.
-    """
-
-    vote: Any
-    excess: Any
-    residual: Any = None
-    likeness: Any = None
+    vote: Any  # what trees say: 1 among labelled anomalies
+    excess: Any  # above 0 where columns do not move together as in normal rows
+    residual: Any = None  # |1 - f|, near 1 far from every normal row; None: not known yet
+    likeness: Any = None  # 1 at labelled anomalies; None: it does not count
 
     def __getitem__(self, part: slice) -> "TermValues":
         """The values of a subset of the rows."""
@@ -51,10 +41,7 @@ class TermValues:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Terms(schemas.Kept, WithoutCaches):
-    """What a row is scored by, fixed at the first fit.
-
-    A field that came later has a default, by which rows are scored as they were before it.
-    """
+    """What a row is scored by, fixed at the first fit."""
 
     landmarks: np.ndarray  # float32, encoded rows
     is_normal: np.ndarray  # whether each landmark is
@@ -94,10 +81,7 @@ class Terms(schemas.Kept, WithoutCaches):
         rng: np.random.RandomState,
         key: int,
     ) -> Self:
-        """The terms for learnt, encoded rows; `is_anomaly` is 1 where one is a labelled anomaly.
-
-        `rng` draws landmarks and trees; `key` decides which of many rows the ellipsoid is of.
-        """
+        """The terms for learnt, encoded rows; `key` decides which of many the ellipsoid is of."""
         config = config.for_rows(doubted=doubted)
         landmarks = choose_landmarks(rows, is_anomaly, n=config.n_landmarks, rng=rng)
         normal, at = is_anomaly == 0, encoder.deviations
@@ -113,7 +97,7 @@ class Terms(schemas.Kept, WithoutCaches):
             seen = beside(packed, ellipsoid.along(rows, at))
         return cls(
             landmarks=landmarks,
-            is_normal=~_are_among(landmarks, rows[~normal]),
+            is_normal=~are_among(landmarks, rows[~normal]),
             kernel=kernel_over(landmarks, config=config),
             ellipsoid=ellipsoid,
             trees=Trees.grown(
@@ -135,10 +119,7 @@ class Terms(schemas.Kept, WithoutCaches):
         )
 
     def are_of(self, n_landmarks: int) -> bool:
-        """Whether so many landmarks may have been asked for; of few rows, fewer are found.
-
-        A file that does not say gives only an upper bound.
-        """
+        """Whether so many landmarks may have been asked for; of few rows, fewer are found."""
         if self.max_landmarks is None:
             return len(self.landmarks) <= n_landmarks
         return n_landmarks == self.max_landmarks
@@ -242,7 +223,8 @@ def kernel_over(landmarks: np.ndarray, *, config: Config) -> Laplacian:
     return Laplacian(gamma=float(median.gamma) / (config.bandwidth * _MIDDLE), powers=config.powers)
 
 
-def _are_among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+def are_among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which rows are equal, bit for bit, to one of the others."""
     found = set(map(bytes, np.ascontiguousarray(others)))
     return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
 
@@ -294,22 +276,17 @@ class Score(WithoutCaches):
 
     def __call__(self, rows: Any) -> np.ndarray:
         """The scores of encoded rows, an array or a tensor of the device.  -> (n,)"""
-        pieces = self._map.pieces(rows)
-        return np.concatenate([fetched(self._piece(piece)) for piece in pieces])
-
-    def _piece(self, rows: Any) -> Any:
-        """The scores of rows on the device, which stay there."""
-        sums: Any = self._map.evaluate(rows, self._functions)
-        sums = sums.astype(float) if isinstance(rows, np.ndarray) else sums.double()
-        return self._combined(sums, self.terms.values(rows, self.leaf_votes))
+        found = []
+        for piece in self._map.pieces(rows):
+            sums: Any = self._map.evaluate(piece, self._functions)
+            sums = sums.astype(float) if isinstance(piece, np.ndarray) else sums.double()
+            found.append(fetched(self._combined(sums, self.terms.values(piece, self.leaf_votes))))
+        return np.concatenate(found)
 
     def with_kind_likeness(
         self, rows: np.ndarray, threshold: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The scores, and the likeness to each kind of rows above the threshold.  -> (n,), (m, k)
-
-        Kernel values, which take most of the time, are computed once for both.
-        """
+        """The scores, and the likeness to kinds of rows above the threshold.  -> (n,), (m, k)"""
         functions, kinds = self._functions.T, self._kinds.T
         score, likeness = np.empty(len(rows)), np.empty((len(rows), len(kinds)))
         values = self.terms.values(rows, self.leaf_votes)
@@ -361,10 +338,9 @@ class Score(WithoutCaches):
 
 
 def leaf_votes(sums: Statistics, *, doubted: bool) -> np.ndarray:
-    """The share of anomalies in each leaf of the trees.
+    """The share of anomalies in each leaf; where rows are doubted, its mean with a balanced share.
 
-    Where rows are doubted, only some anomalies are labelled: then it is the mean of this share and
-    of the share with balanced classes.
+    Only some of the anomalies are labelled there.
     """
     if sums.leaves is None:
         return np.empty(0)
