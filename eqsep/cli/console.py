@@ -157,18 +157,19 @@ def _print_mistake(error: Exception) -> None:
 
 
 @contextmanager
-def print_warnings() -> Iterator[list[str]]:
+def print_warnings() -> Iterator[list[Warning]]:
     """Collect warnings, and print each message once at the end; the list then holds them."""
-    messages: list[str] = []
+    printed: list[Warning] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield messages
+            yield printed
     finally:  # notes even before an error: they may be the reason
         found = [w.message for w in caught if issubclass(w.category, UserWarning)]
         for note in dict.fromkeys(sentence(m) for m in found if isinstance(m, Note)):
             print_stderr(f"Note: {note}")
-    messages[:] = dict.fromkeys(sentence(m) for m in found if not isinstance(m, Note))
+    messages = {sentence(m): m for m in found if isinstance(m, Warning) and not isinstance(m, Note)}
+    printed[:] = messages.values()
     for message in messages:
         print_stderr(f"Warning: {message}", style="yellow")
 

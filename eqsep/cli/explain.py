@@ -39,10 +39,15 @@ def explain(
     if top < 1:
         raise UserError(f"--top expects at least 1 reason, got {top}.")
     wanted = Wanted(
-        most=most, explain=top, only_alarms=only_alarms, rate=false_alarm_rate, keep=keep or ()
+        layout=layout,
+        most=most,
+        explain=top,
+        only_alarms=only_alarms,
+        rate=false_alarm_rate,
+        keep=keep or (),
     )
     with print_warnings():
-        for text in explain_files(model, rows, layout=layout, wanted=wanted):
+        for text in explain_files(model, rows, wanted):
             typer.echo(visible(text))
 
 
@@ -55,9 +60,7 @@ class _Held:
     row: Table
 
 
-def explain_files(
-    path: Path, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[str]:
+def explain_files(path: Path, paths: Sequence[str], wanted: Wanted) -> Iterator[str]:
     """Why the rows, or alarms, with the highest scores have them, as text; the highest first."""
     model = load_scoring(path, rows=paths, rate=wanted.rate)
     held: list[_Held] = []
@@ -66,7 +69,7 @@ def explain_files(
     reader, kept = RowReader(model), list(dict.fromkeys(wanted.keep))
     with progress("eqsep explain", "scoring") as job:
         choose = reader.columns(more=kept)
-        for name, table, before in placed_pieces(model.plan, paths, choose, layout=layout):
+        for name, table, before in placed_pieces(model.plan, paths, choose, layout=wanted.layout):
             if not table.num_rows:
                 continue
             with errors_placed(name, before=before):
