@@ -28,6 +28,9 @@ from eqsep.progress import reported_to
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
+
+    from eqsep.evaluation import Interval, Share
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 verbose = ContextVar("verbose", default=False)  # whether notes come with their details
@@ -87,6 +90,16 @@ def table(
     for row in rows:
         shown.add_row(*row)
     return shown
+
+
+def with_ends(measured: "Share | Interval", value: str = ".2f", ends: str = ".2f") -> "Text":
+    """A measured value and the ends of its interval, in these formats; a dash if there is none."""
+    from rich.text import Text  # no markup: brackets stay
+
+    if not getattr(measured, "total", True):
+        return Text("–")
+    low, high = (format(end, ends) for end in (measured.low, measured.high))
+    return Text(f"{measured.value:{value}} [{low}, {high}]")
 
 
 class CommandGroup(TyperGroup):

@@ -112,9 +112,8 @@ def fit(
     ray: options.Ray = None,
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
-    reads: list[str | Path] = [*spec.paths, *([] if like is None else [like])]
-    options.check_report_out(report, reads, model=out)
-    options.check_model_out(out, reads)
+    options.check_report_out(report, [*spec.paths, like], model=out)
+    options.check_model_out(out, [*spec.paths, like])
     settings = {
         "n_landmarks": landmarks,
         "bandwidth": bandwidth,

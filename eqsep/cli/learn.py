@@ -136,8 +136,7 @@ def suspects(
 ) -> None:
     """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
     spec.check()
-    if most < 1:
-        raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")
+    options.check_most(most)
     kind = output_format(out, form)
     check_table_out(out)
     check_not_read(out, [model, *files_of(spec.paths)])

@@ -59,52 +59,6 @@ _MISSING = np.uint64(1)
 Verdicts = dict[str, np.ndarray]
 
 
-@options.reads_tables
-def score(
-    model: options.ModelFile,
-    rows: options.Rows,
-    out: options.TableOut = "-",
-    explain: Annotated[
-        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
-    ] = 0,
-    only_alarms: options.OnlyAlarms = False,
-    most: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
-    ] = None,
-    false_alarm_rate: options.Rate = None,
-    fdr: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
-    ] = None,
-    persist: options.Persist = None,
-    keep: options.Keep = None,
-    form: options.Form = None,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
-    ] = False,
-    ray: options.Ray = None,
-    *,
-    layout: Layout,
-) -> None:
-    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
-    wanted = Wanted(
-        layout=layout,
-        most=most,
-        explain=explain,
-        only_alarms=only_alarms,
-        rate=false_alarm_rate,
-        keep=keep or (),
-        ray=ray,
-        fdr=fdr,
-        persist=persist,
-    )
-    with print_warnings():
-        tally = score_files(model, rows, wanted, out=out, kind=output_format(out, form))
-    print_written(tally.summary(), out)
-    raise typer.Exit(1 if exit_code and tally.alarms else 0)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is wanted of which rows: the options of the command.
@@ -113,16 +67,24 @@ class Wanted:
     ids. `threshold` is the one that `fdr` leads to, where alarms are not above the model's.
     """
 
-    layout: Layout
-    most: int | None = None
-    explain: int = 0
-    only_alarms: bool = False
-    rate: float | None = None
-    keep: Sequence[str] = ()
-    ray: str | None = None
-    fdr: float | None = None
+    explain: Annotated[
+        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
+    ] = 0
+    only_alarms: options.OnlyAlarms = False
+    most: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
+    ] = None
+    false_alarm_rate: options.Rate = None
+    fdr: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
+    ] = None
+    persist: options.Persist = None
+    keep: options.Keep = None
+    ray: options.Ray = None
+    layout: Layout = field(default_factory=Layout)
     threshold: float | None = None
-    persist: str | None = None
 
     def __post_init__(self) -> None:
         if self.persist is not None and (self.fdr is not None or self.ray is not None):
@@ -130,15 +92,36 @@ class Wanted:
                 "--persist goes from row to row: --fdr selects among all rows, and --ray reads "
                 "files apart. Pass one of them."
             )
-        if self.fdr is not None and self.rate is not None:
+        if self.fdr is not None and self.false_alarm_rate is not None:
             raise UserError(
                 "--fdr and --false-alarm-rate are two promises: --fdr says which share of the "
                 "alarms may be false, the other which share of the normal rows. Pass one of them."
             )
         if self.explain < 0:
             raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
-        if self.most is not None and self.most < 1:
-            raise UserError(f"--most expects a number of rows, 1 or more, got {self.most}.")
+        if self.most is not None:
+            options.check_most(self.most)
+
+
+@options.reads_tables
+def score(
+    model: options.ModelFile,
+    rows: options.Rows,
+    out: options.TableOut = "-",
+    *,
+    wanted: Wanted,
+    form: options.Form = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
+    ] = False,
+    layout: Layout,
+) -> None:
+    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
+    wanted = replace(wanted, layout=layout)
+    with print_warnings():
+        tally = score_files(model, rows, wanted, out=out, kind=output_format(out, form))
+    print_written(tally.summary(), out)
+    raise typer.Exit(1 if exit_code and tally.alarms else 0)
 
 
 @dataclass(frozen=True)
@@ -193,7 +176,7 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
     check_table_out(out)
     inputs = files_of(paths)
     check_not_read(out, [path, *inputs])
-    model = load_scoring(path, rows=paths, rate=wanted.rate)
+    model = load_scoring(path, rows=paths, rate=wanted.false_alarm_rate)
     tally = Tally()
     first = "scoring" if wanted.fdr is None else "selecting"
     with progress("eqsep score", first, prints=out == STANDARD_OUTPUT) as job:
@@ -221,7 +204,7 @@ def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> 
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
     fdr, n = checked_fdr(wanted.fdr or 0.0), model.n_calibrating()
-    every_row = Wanted(layout=wanted.layout, rate=wanted.rate, ray=wanted.ray)
+    every_row = replace(wanted, only_alarms=False, most=None, fdr=None, explain=0, keep=None)
     tables = Tally().counted(scored(model, paths, every_row), job)
     p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = select(p, fdr=fdr, n_calibrating=n)
@@ -302,7 +285,7 @@ def _in_threads(
 def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
     """The columns that are written with the answers: those asked for, or ids."""
     dropped = model.plan.encoder.dropped
-    return list(dict.fromkeys(wanted.keep)) or [c for c in dropped if c in there]
+    return list(dict.fromkeys(wanted.keep or ())) or [c for c in dropped if c in there]
 
 
 def _with_names(table: pa.Table) -> pa.Table:

@@ -102,10 +102,8 @@ class Column:
         Truth values are 0 and 1, numbers are durations in seconds, and text is parsed; what cannot
         be read is an error.
         """
-        if self.kind == kind or (self.kind, kind) in _ALSO_READ:
-            return self.values
         if self.kind in _KINDS:
-            if not self.is_empty:
+            if self.kind != kind and (self.kind, kind) not in _ALSO_READ and not self.is_empty:
                 raise UserError(
                     f"Column {self.name!r} held {_KINDS[kind]} in training and holds "
                     f"{_KINDS[self.kind]} now. Convert it, or fit again."
@@ -139,11 +137,6 @@ class Column:
         names, rows = self.names()
         times = np.bincount(rows, minlength=len(names)).tolist()
         return Counter({name: n for name, n in zip(names, times, strict=True) if name is not None})
-
-    def share_of_new(self) -> float:
-        """Good and Turing's estimate of the probability that the next name is new."""
-        counts = self.counts()
-        return sum(count == 1 for count in counts.values()) / max(counts.total(), 1)
 
     @cached_property
     def _distinct(self) -> tuple[list[str | None], np.ndarray]:
@@ -244,8 +237,6 @@ _KIND_OF_TYPES: Iterable[tuple[tuple[type, ...], str]] = (
 
 
 def _bounded(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind in "iu":
-        return values.astype(np.float64)
     values = values.astype(np.float64, copy=False)
     if values.min(initial=0) >= -LARGEST and values.max(initial=0) <= LARGEST:
         return values  # most columns have no missing and no infinite value
@@ -355,12 +346,8 @@ class Table:
             replace(c, values=c.values[rows] if len(c.values) else c.values) for c in self.columns
         ]
         groups = None if self.groups is None else self.groups.take(rows)
-        weight = self.weights(rows)
+        weight = None if self.weight is None else self.weight[rows]
         return replace(self, columns=columns, n_rows=len(rows), groups=groups, weight=weight)
-
-    def weights(self, rows: np.ndarray) -> np.ndarray | None:
-        """What some of the rows count."""
-        return None if self.weight is None else self.weight[rows]
 
     def contents(self, columns: Sequence[int], kinds: Sequence[str]) -> np.ndarray:
         """The values of some columns, read as these kinds, as numbers; names by a checksum."""
@@ -452,33 +439,29 @@ def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
     """
     if groups is None and time is None:
         return table
-    names = [given if isinstance(given, str) else None for given in (groups, time)]
+    names = [given for given in (groups, time) if isinstance(given, str)]
     kept = [column for column in table.columns if column.name not in names]
-    group, when = _given(table, groups, "groups"), _given(table, time, "time")
+    group, group_name = _given(table, groups, "groups")
+    when, time_name = _given(table, time, "time")
     if not kept:
         raise UserError("There is no column besides those of groups and time: nothing to learn.")
-    known = [
-        None if given is None else name or ""
-        for given, name in zip((groups, time), names, strict=True)
-    ]
     found = RowGroups(
         np.zeros(table.n_rows, dtype=np.uint64) if group is None else _group_hashes(group),
         np.zeros(table.n_rows) if when is None else _times(when),
-        (known[0], known[1]),
+        (group_name, time_name),
     )
     return replace(table, columns=kept, groups=found)
 
 
-def _given(table: Table, given: Any, word: str) -> Column | None:
-    """Groups or times, as a column."""
+def _given(table: Table, given: Any, word: str) -> tuple[Column | None, str | None]:
+    """Groups or times as a column, and its name; "" if it is not of the table."""
     if given is None:
-        return None
+        return None, None
     if isinstance(given, str):
         columns = {column.name: column for column in table.columns}
         if given not in columns:
-            expected = f"a column ({quoted(columns)})"
-            raise ParameterError(word, expected=expected, got=given)
-        return columns[given]
+            raise ParameterError(word, expected=f"a column ({quoted(columns)})", got=given)
+        return columns[given], given
     if not isinstance(given, Column) and np.ndim(given) != 1:
         raise UserError(f"{word} must hold one value for each row, or be a name, got {given!r}.")
     column = given if isinstance(given, Column) else column_of(word, np.asarray(given))
@@ -487,7 +470,7 @@ def _given(table: Table, given: Any, word: str) -> Column | None:
             f"{word} holds {len(column.values):,} values, and there are {table.n_rows:,} rows: "
             f"expected one for each row."
         )
-    return column
+    return column, ""
 
 
 def _group_hashes(column: Column) -> np.ndarray:
@@ -630,11 +613,7 @@ def _pandas_values(series: Any) -> _Values:
 
 def _from_polars(frame: Any) -> _Pieces:
     _check_frame(frame, hint="X.collect() or X.to_frame()")
-    columns = frame.get_columns()
-    values = [series.to_numpy() for series in columns]
-    declared = ("Categorical", "Enum")
-    categorical = {i for i, s in enumerate(columns) if str(s.dtype).startswith(declared)}
-    return list(frame.columns), values, categorical, frame.height
+    return _from_pyarrow(frame.to_arrow())
 
 
 def _from_pyarrow(table: "pa.Table | pa.RecordBatch") -> _Pieces:
