@@ -447,16 +447,11 @@ DETAILS = {  # by topic, shown with --verbose
 
 
 def in_command(message: Message) -> str:
-    """What the command says where the library gives this message.
-
-    >>> in_command(ParameterError("false_alarm_rate", expected="a number above 0", got=-1))
-    '--false-alarm-rate must be a number above 0, got -1.'
-    """
+    """What the command says where the library gives this message."""
     text, hint, fields = message.message, message.hint, message.fields
     if isinstance(message, ParameterError):
-        text = "{option} must be {expected}, got {got!r}.".format(
-            option=option(fields["parameter"]), **fields
-        )
+        name = option(fields["parameter"])
+        text = f"{name} must be {fields['expected']}, got {fields['got']!r}."
     if message.topic in HINTS:
         hint = HINTS[message.topic].format_map(fields)
     detail = DETAILS.get(message.topic, "") if verbose.get() else ""
@@ -464,9 +459,5 @@ def in_command(message: Message) -> str:
 
 
 def option(parameter: str) -> str:
-    """The option that stands for a parameter.
-
-    >>> option("unseen_rate"), option("n_landmarks")
-    ('--unseen-rate', '--landmarks')
-    """
+    """The option that stands for a parameter."""
     return OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")

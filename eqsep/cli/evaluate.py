@@ -275,7 +275,7 @@ def _print_means(console: Screen, results: EvaluationReport) -> None:
     console.print("Mean over kinds, each against all normal rows by itself:")
     n_cells, several = len(results.by_kind(results.methods[0])), len(results.methods) > 1
     for method in results.methods:
-        parts = results.mean_over_kinds(method).items()
+        parts = sorted(results.mean_over_kinds(method).items())
         means = ", ".join(f"{part} {mean:.3f}" for part, mean in parts)
         leads = f"; leads in {results.leads(method)} of {n_cells} cells" if several else ""
         console.print(f"  {method:16} {means}{leads}", markup=False)

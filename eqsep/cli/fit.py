@@ -72,14 +72,12 @@ class TrainingData:
     normal: str | None = None
 
 
-Label = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
-]
-Seen = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
-]
+Label = options.option(
+    str | None, "The column of labels; without it all are normal.", metavar="COLUMN"
+)
+Seen = options.option(
+    list[str] | None, "Learn this kind, and leave rows of others out.", metavar="KIND"
+)
 
 
 @options.reads_tables
@@ -141,14 +139,15 @@ def fit_files(
     With `like`, it has the encoding and landmarks of that model, so that both can be merged.
     """
     _check_unlabelled(spec, settings, like=like)
-    base = None if like is None else load_detector(like)
-    plan = None if base is None else base.plan_
-    _check_window(spec, plan, ray=ray)
-    if base is None or plan is None:
+    plan = None
+    if like is None:
         settings = settings | {"window": spec.window}
     else:
+        base = load_detector(like)
+        plan = base.plan_
         settings = settings | {name: getattr(base, name) for name in _SAME} | {"plan": plan}
         spec = spec.grouped_like(plan)
+    _check_window(spec, plan, ray=ray)
     seed = settings["random_state"]
     with progress("eqsep fit", "reading") as job:
         if ray is None:
@@ -188,10 +187,8 @@ def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> Non
         )
     if ray is not None:
         check_no_windows(has_windows)
-        if spec.ordered:
-            raise UserError(
-                "--ordered and --ray contradict each other: processes read files apart."
-            )
+    if ray is not None and spec.ordered:
+        raise UserError("--ordered and --ray contradict each other: processes read files apart.")
     if (has_windows is not None or spec.ordered) and spec.seen and is_large(spec.paths):
         raise UserError(
             "--seen leaves rows out, and of files as large as these they are left out before "
@@ -556,8 +553,10 @@ def sample_files(spec: InputSpec, like: Plan | None, rng: np.random.Generator) -
 
 
 def _may_be_normal(text: str | None, normal: Sequence[str]) -> bool:
-    if text is None or normal:
-        return text is None or any(as_label(word, [text]) == text for word in normal)
+    if text is None:
+        return True
+    if normal:
+        return any(as_label(word, [text]) == text for word in normal)
     return text.strip().casefold() in _USUAL
 
 

@@ -25,10 +25,9 @@ from eqsep.io.writing import check_table_out, output_format, shortened, table_wr
 from eqsep.labels import WITHOUT, natural_order
 from eqsep.tables.reading import Table
 
-LabelHad = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The column of the labels that the rows were learnt with."),
-]
+LabelHad = options.option(
+    str | None, "The column of the labels that the rows were learnt with.", metavar="COLUMN"
+)
 Judged = Annotated[
     bool,
     typer.Option(
@@ -36,10 +35,9 @@ Judged = Annotated[
     ),
 ]
 _RESULTS = ("row", "score", "p_value")  # of suspects
-Seen = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KIND", help="Take rows of this kind, and leave those of others out."),
-]
+Seen = options.option(
+    list[str] | None, "Take rows of this kind, and leave those of others out.", metavar="KIND"
+)
 
 
 @options.reads_tables

@@ -94,41 +94,42 @@ Seed = Annotated[
 ]
 
 
-def _option(kind: Any, help: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
+def option(kind: Any, help: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
+    """The annotation of an option among `Columns`."""
     return Annotated[kind, typer.Option(*names, metavar=metavar, help=help, **more)]
 
 
 _TEXTS, _TEXT = list[str] | None, str | None
-Label = _option(str, "The column of labels.", metavar="COLUMN")
-Normal = _option(
+Label = option(str, "The column of labels.", metavar="COLUMN")
+Normal = option(
     _TEXTS, 'The label of normal rows; else "normal", 0 or false; repeatable.', metavar="LABEL"
 )
-NormalHere = _option(
+NormalHere = option(
     _TEXTS, "The label of normal rows; else that of the model; repeatable.", metavar="LABEL"
 )
-_columns = partial(_option, _TEXTS, metavar="COLUMNS", callback=_split_columns)
+_columns = partial(option, _TEXTS, metavar="COLUMNS", callback=_split_columns)
 Drop = _columns("Leave these columns out: a,b; repeatable.")
 Categorical = _columns(
     "Treat these columns as categorical; repeatable.", "--categorical", "--names"
 )
-Ordered = _option(
+Ordered = option(
     bool, "Rows are in time order but have no time column: their numbers are it.", "--ordered"
 )
 TRAINING = {
     "drop": Drop,
     "categorical": Categorical,
-    "group": _option(
+    "group": option(
         _TEXT, "The run, machine or card of each row: held out whole.", metavar="COLUMN"
     ),
-    "time": _option(_TEXT, "When each row was taken: blocks of it are held out.", metavar="COLUMN"),
-    "window": _option(
+    "time": option(_TEXT, "When each row was taken: blocks of it are held out.", metavar="COLUMN"),
+    "window": option(
         int | None,
         "Sensors: add mean, deviation and slope of the last N rows of a run.",
         metavar="N",
     ),
     "ordered": Ordered,
 }
-_text_file = partial(_option, rich_help_panel="Text files, where they are not understood")
+_text_file = partial(option, rich_help_panel="Text files, where they are not understood")
 _TEXT_FILES = {
     "delimiter": _text_file(str | None, "Between values.", metavar="CHARACTER"),
     "header": _text_file(

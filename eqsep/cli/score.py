@@ -373,14 +373,7 @@ class _Scorer:
 
 
 class Highest:
-    """The highest scores so far, at most so many, of rows that differ.
-
-    >>> highest, rows = Highest(2), np.arange(3)
-    >>> highest.entering(np.array([0.1, 0.5, 0.5]), pa.table({"x": [1, 2, 2]}), rows)
-    array([0, 1])
-    >>> highest.entering(np.array([0.4, 0.2, 0.1]), pa.table({"x": [3, 4, 5]}), rows)
-    array([0])
-    """
+    """The highest scores so far, at most so many, of rows that differ."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -425,12 +418,6 @@ class Repeats:
     """A cache of verdicts on rows, by the values of the columns that a model reads.
 
     Several threads may ask at once; where two ask for the same new row, both score it.
-
-    >>> repeats = Repeats(lambda new: {"first": np.arange(len(new))})
-    >>> repeats(pa.table({"x": ["5", "7", "5"]}), ["x"])
-    {'first': array([0, 1, 0])}
-    >>> repeats(pa.table({"x": ["6", "7"]}), ["x"])
-    {'first': array([0, 1])}
     """
 
     def __init__(self, verdicts: Callable[[pa.Table], Verdicts]) -> None:
@@ -501,7 +488,5 @@ class Repeats:
 
 def _is_plain(column: pa.Array) -> bool:
     """Whether its values are numbers, or truth values, that NumPy holds alike."""
-    if pa.types.is_floating(column.type):
-        return True
     is_whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
-    return is_whole and not column.null_count
+    return pa.types.is_floating(column.type) or (is_whole and not column.null_count)

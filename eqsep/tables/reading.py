@@ -170,29 +170,26 @@ def column_of(name: str, values: np.ndarray, *, categorical: bool = False) -> Co
     >>> column_of("size", np.array([1, None, 2.5], dtype=object))
     Column(name='size', kind='number', values=array([1. , nan, 2.5]))
     """
-    column = _column(name, values)
-    if not categorical:
-        return column
-    texts = column.values if column.kind == "text" else objects(column.texts())
-    return Column(name, "text", texts, categorical)
-
-
-def _column(name: str, values: np.ndarray) -> Column:
     code = values.dtype.kind
     if code in "iuf":
-        return Column(name, "number", _bounded(values))
-    if code == "b":
-        return Column(name, "boolean", values.astype(float))
-    if code in "Mm":
-        return Column(name, "date" if code == "M" else "duration", _seconds(values))
-    if code in "OUT":
-        return _object_column(name, values.tolist())
-    if code == "c":
+        column = Column(name, "number", _bounded(values))
+    elif code == "b":
+        column = Column(name, "boolean", values.astype(float))
+    elif code in "Mm":
+        column = Column(name, "date" if code == "M" else "duration", _seconds(values))
+    elif code in "OUT":
+        column = _object_column(name, values.tolist())
+    elif code == "c":
         raise UserError(f"Complex data not supported: column {name!r} is {values.dtype}.")
-    raise UserTypeError(
-        f"Column {name!r} is of type {values.dtype}: expected numbers, truth values, text, dates "
-        f"or durations. Convert it first."
-    )
+    else:
+        raise UserTypeError(
+            f"Column {name!r} is of type {values.dtype}: expected numbers, truth values, text, "
+            f"dates or durations. Convert it first."
+        )
+    if categorical:
+        texts = column.values if column.kind == "text" else objects(column.texts())
+        return Column(name, "text", texts, categorical)
+    return column
 
 
 def _object_column(name: str, values: list[Any]) -> Column:
@@ -431,11 +428,6 @@ def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
     """The table with the group and time of each row, given as values or as names of its columns.
 
     Such columns are removed from the table.
-
-    >>> rows = [{"run": "a", "x": 1.0}, {"run": "b", "x": 2.0}]
-    >>> table = with_groups(read_table(rows, name="Detector"), "run")
-    >>> [column.name for column in table.columns], table.groups.columns
-    (['x'], ('run', None))
     """
     if groups is None and time is None:
         return table
@@ -547,13 +539,7 @@ def row_parts(X: Any, *, most: int | None = None) -> list[Any]:
 
 
 def large_in_batches(X: Any, y: Any) -> tuple[Any, Any]:
-    """Rows and labels as they are; for a large sparse matrix, a list of pairs with some of both.
-
-    >>> from scipy.sparse import csr_array
-    >>> X, y = large_in_batches(csr_array((50_000, 1000)), [0, 1] * 25_000)
-    >>> is_stream(X), y, [rows.shape for rows, _ in X[:2]]
-    (True, None, [(4000, 1000), (4000, 1000)])
-    """
+    """Rows and labels as they are; for a large sparse matrix, a list of pairs with some of both."""
     if not _is_sparse(X) or X.shape[0] * X.shape[1] <= LARGE:
         return X, y
     if y is not None and len(y) != X.shape[0]:
@@ -598,16 +584,16 @@ def _from_pandas(frame: Any) -> _Pieces:
 
 def _pandas_values(series: Any) -> _Values:
     """The values in NumPy's types; nullable numbers as floats, times in UTC, texts by codes."""
-    options: dict[str, Any] = {"dtype": object}
+    values: np.ndarray
     if getattr(series.dtype, "storage", None) == "pyarrow":
         return _arrow_values(series.array.__arrow_array__())
     if isinstance(series.dtype, np.dtype):
-        options = {}
+        values = series.to_numpy()
     elif series.dtype.kind in "iuf":
-        options = {"dtype": np.float64, "na_value": np.nan}
-    elif series.dtype.name.startswith("datetime64"):
-        options = {"dtype": "M8[us]"}
-    values: np.ndarray = series.to_numpy(**options)
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        is_time = series.dtype.name.startswith("datetime64")
+        values = series.to_numpy(dtype="M8[us]" if is_time else object)
     return values
 
 
@@ -624,6 +610,11 @@ def _from_pyarrow(table: "pa.Table | pa.RecordBatch") -> _Pieces:
         columns[i] = columns[i].cast(columns[i].type.value_type)
     values = [_arrow_values(column) for column in columns]
     return list(table.schema.names), values, categorical, table.num_rows
+
+
+_GAPPED = {"float": "float32", "double": "float64"}  # of Arrow; NumPy's have missing values too
+_GAPPED |= {f"timestamp[{unit}]": f"M8[{unit}]" for unit in ("s", "ms", "us", "ns")}
+_WHOLE = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 def _arrow_values(column: Any) -> _Values:
@@ -695,11 +686,6 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
         )
     values = [objects(column) for column in zip(*rows, strict=True)]
     return list(range(widths[0])), values, set(), len(rows)
-
-
-_GAPPED = {"float": "float32", "double": "float64"}  # of Arrow; NumPy's have missing values too
-_GAPPED |= {f"timestamp[{unit}]": f"M8[{unit}]" for unit in ("s", "ms", "us", "ns")}
-_WHOLE = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 def _is_sparse(X: Any) -> bool:
