@@ -151,16 +151,15 @@ def print_errors() -> Iterator[None]:
             raise
         is_fault = not isinstance(error, UserError | OSError | MemoryError)
         with suppress(BrokenPipeError):
-            (_print_fault if is_fault else _print_mistake)(error)
+            _print_error(error, is_fault=is_fault)
         raise typer.Exit(FAULT if is_fault else 2) from error
 
 
-def _print_fault(error: Exception) -> None:
-    print_stderr("".join(traceback.format_exception(error)))
-    print_stderr("This is a fault of eqsep, not of your input: please report it.", style="red")
-
-
-def _print_mistake(error: Exception) -> None:
+def _print_error(error: Exception, *, is_fault: bool) -> None:
+    if is_fault:
+        print_stderr("".join(traceback.format_exception(error)))
+        print_stderr("This is a fault of eqsep, not of your input: please report it.", style="red")
+        return
     if isinstance(error, MemoryError):
         error = UserError("There is not enough memory. Take fewer rows or columns.")
     print_stderr(f"Error: {sentence(error)}", style="red")

@@ -23,12 +23,7 @@ from eqsep.cli.labelled import InputSpec, LabelColumn
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import Note, UserError, quoted, warn
-from eqsep.evaluation import (
-    LeaveOneKindOut,
-    anomaly_score,
-    cross_validate_kind,
-    leave_one_kind_out,
-)
+from eqsep.evaluation import LeaveOneKindOut, anomaly_score, cross_validate_kind, leave_one_kind_out
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.progress import phase

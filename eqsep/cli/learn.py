@@ -88,8 +88,11 @@ def _changed(
         rows, table = spec.grouped_like(plan).read_like(plan)
         rows = rows if plan.windows is None else plan.windows.transform(rows)
         y = spec.labels_for(known, table)
-        if y is not None and spec.seen:
-            rows, y = _of_seen(rows, y, detector, spec)
+        if y is not None and spec.seen:  # as eqsep fit --seen leaves the others out
+            texts = objects(None if label is None else str(label) for label in y)
+            labels = LabelColumn(texts, normal_word(detector.model_), str(spec.label))
+            kept = np.flatnonzero(labels.seen(spec.seen))
+            rows, y = rows.take(kept), y[kept]
         job.phase("changing the model", rows.n_rows, "rows")
         yield detector, rows, y
         job.phase("writing")
@@ -109,19 +112,6 @@ def _alone(model: Path, out: Path) -> AbstractContextManager[None]:
         return nullcontext()
     wait = f"Note: {model} is being changed by another command: waiting for it."
     return changed_alone(model, on_wait=lambda: print_stderr(wait))
-
-
-def _of_seen(
-    rows: Table, y: np.ndarray, detector: Detector, spec: InputSpec
-) -> tuple[Table, np.ndarray]:
-    """Rows but those of kinds that are not to be seen, as `eqsep fit --seen` leaves them out."""
-    labels = LabelColumn(
-        objects(None if label is None else str(label) for label in y),
-        normal_word(detector.model_),
-        str(spec.label),
-    )
-    kept = np.flatnonzero(labels.seen(spec.seen))
-    return rows.take(kept), y[kept]
 
 
 @options.reads_tables

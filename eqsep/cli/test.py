@@ -226,10 +226,8 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     lines = {"rows": f"{sum(report.counts.values()):,}: {format_counts(report.counts)}"}
     lines |= {"false alarms": promise_line(report)}
     if found.overall is not None:
-        mean = found.mean_average_precision
-        lines["found"] = (
-            f"average precision {mean:.3f}, mean over {counted(len(found.kinds), 'kind')}"
-        )
+        mean, kinds = found.mean_average_precision, counted(len(found.kinds), "kind")
+        lines["found"] = f"average precision {mean:.3f}, mean over {kinds}"
     console.print_lines(lines | name_lines(found.names), width=13)
     for note in report.notes:
         console.print_line(note)
