@@ -756,6 +756,14 @@ def test_the_highest_may_be_fewer(folder, model, expected, tmp_path):
     assert frame["score"].is_monotonic_decreasing
 
 
+def test_of_equal_rows_the_first_is_among_the_highest():
+    highest, rows = Highest(2), np.arange(3)
+    first = highest.entering(np.array([0.1, 0.5, 0.5]), pa.table({"x": [1, 2, 2]}), rows)
+    assert first.tolist() == [0, 1]
+    later = highest.entering(np.array([0.4, 0.2, 0.1]), pa.table({"x": [3, 4, 5]}), rows)
+    assert later.tolist() == [0]
+
+
 def test_highest_rows_are_found_piece_by_piece():
     scores = np.random.default_rng(0).integers(0, 50, 1_000) / 50
     highest = Highest(30)

@@ -82,11 +82,12 @@ def test_a_pipe_that_ends_is_no_error(monkeypatch, capsys):
 
 def test_warnings_are_told_once_each_in_the_words_of_the_command(capsys):
     topic = "no_windows"
-    with print_warnings() as told:
+    with print_warnings() as found:
         for _ in range(2):
             warnings.warn(EqsepWarning("All.", hint="Set window=None.", topic=topic), stacklevel=1)
         warnings.warn("Look\n  here.", stacklevel=1)
         warnings.warn("of a library", DeprecationWarning, stacklevel=1)
+    told = [sentence(warning) for warning in found]
     assert told == ["All. Leave out --window.", "Look here."]
     assert capsys.readouterr().err == "".join(f"Warning: {text}\n" for text in told)
 

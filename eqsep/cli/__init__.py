@@ -15,14 +15,7 @@ from typer.main import get_command
 
 from eqsep import __version__
 from eqsep.cli.console import CommandGroup, Screen, debugging, verbose
-from eqsep.cli.project import (
-    COLUMN_LISTS,
-    ENDING,
-    NAME,
-    Project,
-    current_project,
-    quoted_column,
-)
+from eqsep.cli.project import COLUMN_LISTS, ENDING, NAME, Project, current_project, quoted_column
 from eqsep.errors import UserError
 
 

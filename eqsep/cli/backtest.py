@@ -1,9 +1,9 @@
 """`eqsep backtest`: labelled rows replayed in time order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -13,18 +13,56 @@ from rich.text import Text
 
 from eqsep import evaluation
 from eqsep.cli import options
-from eqsep.cli.console import Screen, print_warnings, progress, table
+from eqsep.cli.console import Screen, print_warnings, progress, table, with_ends
 from eqsep.cli.inputs import load_detector
 from eqsep.cli.labelled import InputSpec
 from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted, did_you_mean, quoted
-from eqsep.evaluation import Backtest, Contender, Fixed, Learning, Retrained, Schedule, Share
+from eqsep.evaluation import Backtest, Contender, Fixed, Learning, Retrained, Schedule
 from eqsep.evaluation.peers import PEERS
 from eqsep.labels import NORMAL, natural_order
 from eqsep.progress import phase
 from eqsep.report import write_report
 from eqsep.report.timelines import BacktestReport
-from eqsep.tables.reading import Column, Table, UnreadableError
+from eqsep.tables.reading import Table, UnreadableError
+
+_LINES = 20  # periods that are printed; of more, several are one line
+_PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random forest", "XGBoost")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rivals:
+    """Who runs: the detector with its settings, methods that are retrained, a fixed model."""
+
+    refit: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Fit again every N periods; else never.")
+    ] = 0
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Rows teach before their label comes, without one.")
+    ] = False
+    against: Annotated[
+        str,
+        typer.Option(metavar="METHODS", help="Retrained each period: random-forest,xgboost; or ''"),
+    ] = "random-forest"
+    shadow: Annotated[
+        Path | None, typer.Option(metavar="MODEL", help="Runs too, and stays as it is.")
+    ] = None
+    landmarks: options.Landmarks = None
+    random_state: options.Seed = 0
+
+    def contenders(self, model: Detector | None) -> dict[str, Contender]:
+        """All of them by name, the detector first; refuses unknown ones."""
+        names = options.method_names(self.against, _PEERS)
+        seed = self.random_state
+        detector = Detector(n_landmarks=self.landmarks, random_state=seed)
+        detector.check_parameters()
+        found: dict[str, Contender] = {
+            "eqsep": Learning(detector, refit=self.refit, pending=self.pending)
+        }
+        found |= {name: Retrained(_PEERS[name].build(random_state=seed)) for name in names}
+        if model is not None and self.shadow is not None:
+            found[f"shadow {self.shadow.name}"] = Fixed(model)
+        return found
 
 
 @options.reads_tables
@@ -60,27 +98,12 @@ def backtest(
     first: Annotated[
         int, typer.Option(metavar="N", help="The labelled rows that the first model takes.")
     ] = 500,
-    refit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Fit again every N periods; else never.")
-    ] = 0,
-    pending: Annotated[
-        bool, typer.Option("--pending", help="Rows teach before their label comes, without one.")
-    ] = False,
-    against: Annotated[
-        str,
-        typer.Option(metavar="METHODS", help="Retrained each period: random-forest,xgboost; or ''"),
-    ] = "random-forest",
-    shadow: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Runs too, and stays as it is.")
-    ] = None,
-    landmarks: options.Landmarks = None,
-    random_state: options.Seed = 0,
+    *,
+    rivals: Rivals,
     report: options.Report = None,
 ) -> None:
     """Replay labelled rows in time: what would have been caught, with labels that come late?"""
-    options.check_report_out(report, [*spec.paths, *([] if shadow is None else [shadow])])
-    settings = {"n_landmarks": landmarks, "random_state": random_state}
-    rivals = Rivals(settings=settings, refit=refit, pending=pending, against=against, shadow=shadow)
+    options.check_report_out(report, [*spec.paths, rivals.shadow])
     schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
     with print_warnings(), progress("eqsep backtest", "reading"):
         found = backtest_files(spec, time, schedule, rivals)
@@ -91,34 +114,6 @@ def backtest(
     _print_backtest(console, found)
     if report is not None:
         console.print_line(f"\nreport: {report}")
-
-
-_LINES = 20  # periods that are printed; of more, several are one line
-_PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random forest", "XGBoost")}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rivals:
-    """Who runs: the detector with its settings, methods that are retrained, a fixed model."""
-
-    settings: Mapping[str, Any]
-    refit: int
-    pending: bool
-    against: str
-    shadow: Path | None
-
-    def contenders(self, model: Detector | None) -> dict[str, Contender]:
-        """All of them by name, the detector first; refuses unknown ones."""
-        names = options.method_names(self.against, _PEERS)
-        detector, seed = Detector(**self.settings), self.settings["random_state"]
-        detector.check_parameters()
-        found: dict[str, Contender] = {
-            "eqsep": Learning(detector, refit=self.refit, pending=self.pending)
-        }
-        found |= {name: Retrained(_PEERS[name].build(random_state=seed)) for name in names}
-        if model is not None and self.shadow is not None:
-            found[f"shadow {self.shadow.name}"] = Fixed(model)
-        return found
 
 
 def backtest_files(
@@ -133,10 +128,9 @@ def backtest_files(
     contenders = rivals.contenders(model)
     rows, labels = spec.read()
     assert labels is not None  # the option is required
-    if time is None:
-        rows, at = replace(rows, groups=None), np.arange(rows.n_rows)
-    else:
-        rows, at = _timed(rows, time)
+    at = np.arange(rows.n_rows) if time is None else _times(rows, time)
+    kept = [column for column in rows.columns if column.name != time]
+    rows = replace(rows, columns=kept, groups=None)
     known = np.flatnonzero([text is not None for text in labels.texts])
     notes = []
     if len(known) < rows.n_rows:
@@ -158,19 +152,15 @@ def backtest_files(
     )
 
 
-def _timed(rows: Table, time: str) -> tuple[Table, np.ndarray]:
-    """The rows without the column of times, and these: dates, or numbers."""
+def _times(rows: Table, time: str) -> np.ndarray:
+    """The values of the column of times: dates, or numbers."""
     columns = {column.name: column for column in rows.columns}
     if time not in columns:
         raise UserError(
             f"--time {time!r} is not a column: the columns are {quoted(columns)}."
             f"{did_you_mean([time], list(columns))}"
         )
-    kept = [column for column in rows.columns if column.name != time]
-    return Table(kept, rows.named, rows.n_rows), _times(columns[time])
-
-
-def _times(column: Column) -> np.ndarray:
+    column = columns[time]
     if column.kind == "number":
         return column.values
     try:
@@ -242,8 +232,9 @@ def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
         false: tuple[RenderableType, ...] = ("–", "–")
         if name in found.promised:
             promised = f"{found.promised[name]:.2%}: {found.verdict(name)}"
-            false = (_share(found.false_alarms[name], 2), promised)
-        shares = _share(found.precision[name]), _share(found.recall[name])
+            false = (with_ends(found.false_alarms[name], ".2%", ".2%"), promised)
+        caught = (found.precision[name], found.recall[name])
+        shares = (with_ends(share, ".1%", ".1%") for share in caught)
         looked = f"{found.precision[name].total:,}"
         yield Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s"
 
@@ -266,10 +257,3 @@ def _periods(found: Backtest) -> Iterator[tuple[str, ...]]:
     for one in found.folded(_LINES):
         counts = (one.rows, one.known, one.anomalies, *(one.caught[m] for m in found.methods))
         yield one.name, *(f"{n:,}" for n in counts)
-
-
-def _share(share: Share, digits: int = 1) -> Text:
-    if not share.total:
-        return Text("–")
-    value, low, high = (f"{v:.{digits}%}" for v in (share.value, share.low, share.high))
-    return Text(f"{value} [{low}, {high}]")

@@ -28,6 +28,9 @@ from eqsep.progress import reported_to
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
+
+    from eqsep.evaluation import Interval, Share
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 verbose = ContextVar("verbose", default=False)  # whether notes come with their details
@@ -89,6 +92,16 @@ def table(
     return shown
 
 
+def with_ends(measured: "Share | Interval", value: str = ".2f", ends: str = ".2f") -> "Text":
+    """A measured value and the ends of its interval, in these formats; a dash if there is none."""
+    from rich.text import Text  # no markup: brackets stay
+
+    if not getattr(measured, "total", True):
+        return Text("–")
+    low, high = (format(end, ends) for end in (measured.low, measured.high))
+    return Text(f"{measured.value:{value}} [{low}, {high}]")
+
+
 class CommandGroup(TyperGroup):
     """Commands whose help shows flags without a type, and whose errors are one sentence each."""
 
@@ -138,16 +151,15 @@ def print_errors() -> Iterator[None]:
             raise
         is_fault = not isinstance(error, UserError | OSError | MemoryError)
         with suppress(BrokenPipeError):
-            (_print_fault if is_fault else _print_mistake)(error)
+            _print_error(error, is_fault=is_fault)
         raise typer.Exit(FAULT if is_fault else 2) from error
 
 
-def _print_fault(error: Exception) -> None:
-    print_stderr("".join(traceback.format_exception(error)))
-    print_stderr("This is a fault of eqsep, not of your input: please report it.", style="red")
-
-
-def _print_mistake(error: Exception) -> None:
+def _print_error(error: Exception, *, is_fault: bool) -> None:
+    if is_fault:
+        print_stderr("".join(traceback.format_exception(error)))
+        print_stderr("This is a fault of eqsep, not of your input: please report it.", style="red")
+        return
     if isinstance(error, MemoryError):
         error = UserError("There is not enough memory. Take fewer rows or columns.")
     print_stderr(f"Error: {sentence(error)}", style="red")
@@ -157,18 +169,19 @@ def _print_mistake(error: Exception) -> None:
 
 
 @contextmanager
-def print_warnings() -> Iterator[list[str]]:
+def print_warnings() -> Iterator[list[Warning]]:
     """Collect warnings, and print each message once at the end; the list then holds them."""
-    messages: list[str] = []
+    printed: list[Warning] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            yield messages
+            yield printed
     finally:  # notes even before an error: they may be the reason
         found = [w.message for w in caught if issubclass(w.category, UserWarning)]
         for note in dict.fromkeys(sentence(m) for m in found if isinstance(m, Note)):
             print_stderr(f"Note: {note}")
-    messages[:] = dict.fromkeys(sentence(m) for m in found if not isinstance(m, Note))
+    messages = {sentence(m): m for m in found if isinstance(m, Warning) and not isinstance(m, Note)}
+    printed[:] = messages.values()
     for message in messages:
         print_stderr(f"Warning: {message}", style="yellow")
 
@@ -433,16 +446,11 @@ DETAILS = {  # by topic, shown with --verbose
 
 
 def in_command(message: Message) -> str:
-    """What the command says where the library gives this message.
-
-    >>> in_command(ParameterError("false_alarm_rate", expected="a number above 0", got=-1))
-    '--false-alarm-rate must be a number above 0, got -1.'
-    """
+    """What the command says where the library gives this message."""
     text, hint, fields = message.message, message.hint, message.fields
     if isinstance(message, ParameterError):
-        text = "{option} must be {expected}, got {got!r}.".format(
-            option=option(fields["parameter"]), **fields
-        )
+        name = option(fields["parameter"])
+        text = f"{name} must be {fields['expected']}, got {fields['got']!r}."
     if message.topic in HINTS:
         hint = HINTS[message.topic].format_map(fields)
     detail = DETAILS.get(message.topic, "") if verbose.get() else ""
@@ -450,9 +458,5 @@ def in_command(message: Message) -> str:
 
 
 def option(parameter: str) -> str:
-    """The option that stands for a parameter.
-
-    >>> option("unseen_rate"), option("n_landmarks")
-    ('--unseen-rate', '--landmarks')
-    """
+    """The option that stands for a parameter."""
     return OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")

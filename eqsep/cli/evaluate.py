@@ -16,27 +16,14 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 
 from eqsep.arrays import objects
-from eqsep.checks import (
-    DataWarning,
-    Finding,
-    check_columns,
-    check_dependence,
-    check_labels,
-    warn_of,
-)
+from eqsep.checks import DataWarning, check_columns, check_dependence, check_labels, warn_of
 from eqsep.cli import options
-from eqsep.cli.console import Screen, print_warnings, progress, table
+from eqsep.cli.console import Screen, print_warnings, progress, table, with_ends
 from eqsep.cli.labelled import InputSpec, LabelColumn
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import Note, UserError, quoted, warn
-from eqsep.evaluation import (
-    Interval,
-    LeaveOneKindOut,
-    anomaly_score,
-    cross_validate_kind,
-    leave_one_kind_out,
-)
+from eqsep.evaluation import LeaveOneKindOut, anomaly_score, cross_validate_kind, leave_one_kind_out
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.progress import phase
@@ -87,28 +74,20 @@ def evaluate(
         console.print_line(f"\nreport: {report}")
 
 
+@dataclass(repr=False, eq=False)
 class _OnRows(BaseEstimator):
     """An estimator that is given the numbers of rows and takes these of a table.
 
     It also learns all rows `without` a label.
     """
 
-    def __init__(
-        self,
-        table: Table,
-        estimator: Any,
-        *,
-        normal_only: bool = False,
-        without: Sequence[int] = (),
-    ):
-        self.table = table
-        self.estimator = estimator
-        self.normal_only = normal_only
-        self.without = without
+    table: Table
+    estimator: Any
+    normal_only: bool
+    without: Sequence[int]
 
     def __sklearn_clone__(self) -> Self:
-        parameters = self.get_params(deep=False)
-        return type(self)(**parameters)  # one table for all
+        return replace(self)  # one table for all
 
     def fit(self, rows: np.ndarray, y: np.ndarray) -> Self:
         used, *labels = training_data(rows, y, normal_only=self.normal_only)
@@ -175,7 +154,12 @@ def evaluate_files(
     counts = tested.counts(labels)
     among = rows.take(tested.places)
     code = (kinds != tested.normal).astype(int)
-    warn_of([*check_columns(among, code), *check_labels(counts), *_dependent(among, code)])
+    why = "What is measured here on such rows, whose neighbours are learnt, is more than is found"
+    dependent = [  # rows are divided one by one
+        replace(found, message=f"{found.message.split('. ')[0]}. {why} in another run or day:")
+        for found in check_dependence(among, code)
+    ]
+    warn_of([*check_columns(among, code), *check_labels(counts), *dependent])
     seed, ours = settings["random_state"], settings | {"unlabelled": tested.asked}
     estimators: dict[str, Any] = {"eqsep": Detector(**ours)}
     for name in names:
@@ -183,19 +167,19 @@ def evaluate_files(
     measure: Callable[..., LeaveOneKindOut] = cross_validate_kind
     if len(set(kinds.tolist())) > 2:
         measure = partial(leave_one_kind_out, seen=list(seen) or None)
-    groups = {} if among.groups is None else _groups(among.groups)
+    groups: dict[str, np.ndarray] = {}
+    if among.groups is not None:
+        by_group, by_time = (name is not None for name in among.groups.columns)
+        groups |= {"groups": among.groups.group} if by_group else {}
+        groups |= {"time": among.groups.time} if by_time else {}
     results = {}
     for number, (name, estimator) in enumerate(estimators.items(), 1):
         phase(f"{name} ({number} of {len(estimators)})")
-        peer = _PEERS.get(name)
-        on_rows = _OnRows(
-            rows,
-            estimator,
-            normal_only=peer is not None and peer.normal_only,
-            without=() if peer else tested.without,
-        )
+        is_peer = name in _PEERS
+        normal_only = is_peer and _PEERS[name].normal_only
+        without = () if is_peer else tested.without
         results[name] = measure(
-            on_rows,
+            _OnRows(rows, estimator, normal_only=normal_only, without=without),
             tested.places[:, None],
             kinds,
             normal=tested.normal,
@@ -212,24 +196,9 @@ def evaluate_files(
     )
 
 
-def _groups(groups: RowGroups) -> dict[str, np.ndarray]:
-    """The groups and times of rows, as an evaluation takes them."""
-    given = zip(("groups", "time"), groups.columns, (groups.group, groups.time), strict=True)
-    return {word: values for word, name, values in given if name is not None}
-
-
 def _grouping(groups: RowGroups) -> Grouping:
     """Whole groups where there are some, else blocks of time."""
     return Grouping.of(groups, whole=groups.columns[0] is not None)
-
-
-def _dependent(rows: Table, code: np.ndarray) -> list[Finding]:
-    """A finding where rows are like those before them, and are divided one by one."""
-    why = "What is measured here on such rows, whose neighbours are learnt, is more than is found"
-    return [
-        replace(found, message=f"{found.message.split('. ')[0]}. {why} in another run or day:")
-        for found in check_dependence(rows, code)
-    ]
 
 
 @dataclass(frozen=True)
@@ -286,7 +255,7 @@ def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:
         yield (Text(f"seen: {kind}", style="bold"),)
         for method in results.methods:
             parts = results.cells[method, kind].parts
-            yield f"  {method}", *(_with_ends(parts[part]) for part in results.parts)
+            yield f"  {method}", *(with_ends(parts[part], ".3f") for part in results.parts)
         chance = results.cells[results.methods[0], kind].parts
         yield "  chance", *(f"{chance[part].prevalence:.3f}" for part in results.parts)
     if len(results.kinds) > 1:
@@ -301,7 +270,7 @@ def _print_means(console: Screen, results: EvaluationReport) -> None:
     console.print("Mean over kinds, each against all normal rows by itself:")
     n_cells, several = len(results.by_kind(results.methods[0])), len(results.methods) > 1
     for method in results.methods:
-        parts = results.mean_over_kinds(method).items()
+        parts = sorted(results.mean_over_kinds(method).items())
         means = ", ".join(f"{part} {mean:.3f}" for part, mean in parts)
         leads = f"; leads in {results.leads(method)} of {n_cells} cells" if several else ""
         console.print(f"  {method:16} {means}{leads}", markup=False)
@@ -314,8 +283,3 @@ def _print_means(console: Screen, results: EvaluationReport) -> None:
     if not several:
         console.print("--against random-forest says what a forest would be better at.")
     console.print()
-
-
-def _with_ends(interval: Interval) -> Text:
-    """The value and the ends of its interval, as text, so that brackets are not markup."""
-    return Text(f"{interval.value:.3f} [{interval.low:.2f}, {interval.high:.2f}]")

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -11,7 +10,7 @@ import typer
 from eqsep.cli import options
 from eqsep.cli.console import print_stderr, print_warnings, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
-from eqsep.cli.score import Highest, Wanted
+from eqsep.cli.score import Highest
 from eqsep.detector.model import Model
 from eqsep.errors import UserError, counted, visible
 from eqsep.io.dialect import Layout
@@ -38,12 +37,17 @@ def explain(
     """Say why rows have their scores, the highest first: the columns that drive them."""
     if top < 1:
         raise UserError(f"--top expects at least 1 reason, got {top}.")
-    wanted = Wanted(
-        most=most, explain=top, only_alarms=only_alarms, rate=false_alarm_rate, keep=keep or ()
-    )
+    options.check_most(most)
     with print_warnings():
-        for text in explain_files(model, rows, layout=layout, wanted=wanted):
+        scoring = load_scoring(model, rows=rows, rate=false_alarm_rate)
+        held, n = _highest(
+            scoring, rows, keep or (), layout=layout, most=most, only_alarms=only_alarms
+        )
+        for text in _explained(scoring, held, top=top):
             typer.echo(visible(text))
+        if n > len(held):
+            among = counted(n, "alarm" if only_alarms else "row")
+            print_stderr(f"Shown: the {len(held):,} highest of {among}; --most N shows more.")
 
 
 @dataclass(frozen=True)
@@ -55,15 +59,20 @@ class _Held:
     row: Table
 
 
-def explain_files(
-    path: Path, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[str]:
-    """Why the rows, or alarms, with the highest scores have them, as text; the highest first."""
-    model = load_scoring(path, rows=paths, rate=wanted.rate)
+def _highest(
+    model: Model,
+    paths: Sequence[str],
+    keep: Sequence[str],
+    *,
+    layout: Layout,
+    most: int,
+    only_alarms: bool,
+) -> tuple[list[_Held], int]:
+    """The rows, or alarms, with the highest scores, the highest first; and of how many."""
     held: list[_Held] = []
-    highest = Highest(wanted.most or 1)
+    highest = Highest(most)
     done = candidates = 0
-    reader, kept = RowReader(model), list(dict.fromkeys(wanted.keep))
+    reader, kept = RowReader(model), list(dict.fromkeys(keep))
     with progress("eqsep explain", "scoring") as job:
         choose = reader.columns(more=kept)
         for name, table, before in placed_pieces(model.plan, paths, choose, layout=layout):
@@ -72,7 +81,7 @@ def explain_files(
             with errors_placed(name, before=before):
                 rows = reader(table)
                 score, _, alarm, kind = model.verdicts(rows)
-            among = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(score))
+            among = np.flatnonzero(alarm) if only_alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
                 said = [
@@ -81,14 +90,11 @@ def explain_files(
                 row = f"row {done + i + 1:,}" + f" ({', '.join(said)})" * bool(said)
                 verdict = f"alarm, {kind[i]}" if alarm[i] else "passes"
                 held.append(_Held(score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
-            held = sorted(held, key=lambda row: -row.score)[: wanted.most]
+            held = sorted(held, key=lambda row: -row.score)[:most]
             done += table.num_rows
             job.note = counted(done, "row")
             candidates += len(among)
-    yield from _explained(model, held, top=wanted.explain)
-    if candidates > len(held):
-        all_of_them = counted(candidates, "alarm" if wanted.only_alarms else "row")
-        print_stderr(f"Shown: the {len(held):,} highest of {all_of_them}; --most N shows more.")
+    return held, candidates
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:

@@ -20,11 +20,11 @@ import typer
 
 from eqsep import distributed
 from eqsep.arrays import objects
-from eqsep.checks import Finding, check_columns
+from eqsep.checks import DataWarning, Finding
 from eqsep.cli import options
-from eqsep.cli.console import Screen, in_command, print_warnings, progress
+from eqsep.cli.console import Screen, in_command, print_warnings, progress, sentence
 from eqsep.cli.inputs import as_read, load_detector, pieces_for
-from eqsep.cli.labelled import MOST_KINDS, InputSpec, LabelColumn, as_label, numbers_of
+from eqsep.cli.labelled import MOST_KINDS, InputSpec, LabelColumn, as_label
 from eqsep.cli.models import print_summary
 from eqsep.detector import Detector
 from eqsep.detector.holdout import Grouping
@@ -35,13 +35,7 @@ from eqsep.distributed.mapping import total
 from eqsep.distributed.units import Divided, as_units
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
-from eqsep.io.files import (
-    cast,
-    count_values,
-    files_of,
-    joined,
-    no_rows,
-)
+from eqsep.io.files import cast, count_values, files_of, joined, no_rows
 from eqsep.io.inference import annotated, understood, written
 from eqsep.io.notation import Notation
 from eqsep.io.streams import STANDARD_INPUT, stamp_of
@@ -71,21 +65,19 @@ class TrainingData:
     """
 
     sample: Table
-    labels: LabelColumn | None
-    counts: dict[str, int]
     rows: Any
-    y: np.ndarray | None
+    counts: dict[str, int]
+    labels: LabelColumn | None = None
+    y: np.ndarray | None = None
     normal: str | None = None
 
 
-Label = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
-]
-Seen = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
-]
+Label = options.option(
+    str | None, "The column of labels; without it all are normal.", metavar="COLUMN"
+)
+Seen = options.option(
+    list[str] | None, "Learn this kind, and leave rows of others out.", metavar="KIND"
+)
 
 
 @options.reads_tables
@@ -118,9 +110,8 @@ def fit(
     ray: options.Ray = None,
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
-    reads: list[str | Path] = [*spec.paths, *([] if like is None else [like])]
-    options.check_report_out(report, reads, model=out)
-    options.check_model_out(out, reads)
+    options.check_report_out(report, [*spec.paths, like], model=out)
+    options.check_model_out(out, [*spec.paths, like])
     settings = {
         "n_landmarks": landmarks,
         "bandwidth": bandwidth,
@@ -136,7 +127,7 @@ def fit(
     print_summary(console, detector, data.counts, out)
     if report is not None:
         with progress("eqsep fit", "measuring for the report"), reported_to(None):
-            write_fit_report(report, spec, detector, data, model=out, warnings=warned)
+            write_fit_report(report, spec, detector, data, model=out, warned=warned)
         console.print_lines({"report": str(report)})
 
 
@@ -148,14 +139,15 @@ def fit_files(
     With `like`, it has the encoding and landmarks of that model, so that both can be merged.
     """
     _check_unlabelled(spec, settings, like=like)
-    base = None if like is None else load_detector(like)
-    plan = None if base is None else base.plan_
-    _check_window(spec, plan, ray=ray)
-    if base is None or plan is None:
+    plan = None
+    if like is None:
         settings = settings | {"window": spec.window}
     else:
+        base = load_detector(like)
+        plan = base.plan_
         settings = settings | {name: getattr(base, name) for name in _SAME} | {"plan": plan}
         spec = spec.grouped_like(plan)
+    _check_window(spec, plan, ray=ray)
     seed = settings["random_state"]
     with progress("eqsep fit", "reading") as job:
         if ray is None:
@@ -195,10 +187,8 @@ def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> Non
         )
     if ray is not None:
         check_no_windows(has_windows)
-        if spec.ordered:
-            raise UserError(
-                "--ordered and --ray contradict each other: processes read files apart."
-            )
+    if ray is not None and spec.ordered:
+        raise UserError("--ordered and --ray contradict each other: processes read files apart.")
     if (has_windows is not None or spec.ordered) and spec.seen and is_large(spec.paths):
         raise UserError(
             "--seen leaves rows out, and of files as large as these they are left out before "
@@ -218,16 +208,20 @@ def write_fit_report(
     data: TrainingData,
     *,
     model: Path,
-    warnings: Sequence[str],
+    warned: Sequence[Warning],
 ) -> None:
     """Write the report of a fit, measured on rows that are held out of a second one."""
     known = _known_rows(spec, detector, data)
+    findings = [
+        Finding(type(w), w.message, w.hint, w.fields) for w in warned if isinstance(w, DataWarning)
+    ]
+    others = [sentence(w) for w in warned if not isinstance(w, DataWarning)]
     report = detector_report(
         detector,
         _held_out(detector, known),
         counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
         title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
-        warnings=_weighed(warnings, known, detector),
+        warnings=[*findings, *others],
         usage=Usage(
             model=str(model),
             label=spec.label or "kind",
@@ -238,19 +232,6 @@ def write_fit_report(
     asked = dict.fromkeys(spec.drop, "by --drop")
     learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
     write_report(replace(report, learnt=learnt), path)
-
-
-def _weighed(warnings: Sequence[str], known: "_Known", detector: Detector) -> list[str | Finding]:
-    """What was warned of; the findings on columns as such, so that the page can order them."""
-    code = np.where(known.of_kinds(detector.kinds_), 1, np.where(known.is_normal, 0, -1))
-    columns = [column for column in known.table.columns if len(column.values)]
-    found = [
-        finding
-        for finding in check_columns(replace(known.table, columns=columns), code)
-        if any(finding.message in text for text in warnings)
-    ]
-    others = [text for text in warnings if not any(one.message in text for one in found)]
-    return [*found, *others]
 
 
 @dataclass(frozen=True)
@@ -453,13 +434,11 @@ def read_training_data(spec: InputSpec, like: Plan | None, *, random_state: int)
         data = _in_batches(spec, like, sample)
         return replace(data, rows=replace(data.rows, stamps=stamps))
     rows, labels = spec.read(like)
+    data = TrainingData(sample=rows, rows=rows, counts={NORMAL: rows.n_rows})
     if labels is None:
-        counts = {NORMAL: rows.n_rows}
-        return TrainingData(sample=rows, labels=None, counts=counts, rows=rows, y=None)
+        return data
     normal = None if labels.are_numbers else labels.normal
-    return TrainingData(
-        sample=rows, labels=labels, counts=labels.counts, rows=rows, y=labels.y, normal=normal
-    )
+    return replace(data, labels=labels, counts=labels.counts, y=labels.y, normal=normal)
 
 
 def read_on_cluster(spec: InputSpec, like: Plan | None, *, random_state: int) -> TrainingData:
@@ -518,14 +497,12 @@ class FileRows:
     def by_file(self) -> tuple[list[pa.Table], np.ndarray]:
         """The rows of each file as one table, and the positions that these rows have here."""
         tables: dict[str, list[pa.Table]] = {}
-        positions: dict[str, list[np.ndarray]] = {}
-        start = 0
         for file, table in self.parts:
             tables.setdefault(file, []).append(table)
-            positions.setdefault(file, []).append(np.arange(start, start + table.num_rows))
-            start += table.num_rows
-        order = np.concatenate([part for parts in positions.values() for part in parts])
-        return [pa.concat_tables(parts) for parts in tables.values()], order
+        number = {file: i for i, file in enumerate(tables)}
+        files = [number[file] for file, table in self.parts for _ in range(table.num_rows)]
+        found = [pa.concat_tables(parts) for parts in tables.values()]
+        return found, np.argsort(files, kind="stable")
 
 
 def _joined(parts: list[LabelledRows[FileRows]]) -> LabelledRows[FileRows]:
@@ -553,35 +530,33 @@ class FileSample:
         self.n_rows += later.n_rows
         return self
 
-    def add(self, spec: InputSpec, file: str, table: pa.Table, rng: np.random.Generator) -> None:
-        """Sample from the next piece of a file."""
-        labels = spec.written_labels(table)
-        self.counts.update(labels.tolist())
-        if spec.label is not None:
-            table = table.drop_columns([spec.label])
-        if self.strata is None:
-            size, most = sample_size(table.num_columns), batches.ANOMALIES
-            self.strata = Strata(size, _joined, most_others=most)
-        positions = np.arange(self.n_rows, self.n_rows + len(labels))
-        rows = LabelledRows(FileRows([(file, table)]), labels, positions)
-        normal = [_may_be_normal(text, spec.normal) for text in labels]
-        self.strata.add(rows, is_normal=np.array(normal, dtype=bool), rng=rng)
-        self.n_rows += len(labels)
-
 
 def sample_files(spec: InputSpec, like: Plan | None, rng: np.random.Generator) -> FileSample:
     """A sample of the rows of the files."""
     sample = FileSample()
     for file, table in pieces_for(like, spec.paths, spec.columns(like), layout=spec.layout):
-        sample.add(spec, file, table, rng)
+        labels = spec.written_labels(table)
+        sample.counts.update(labels.tolist())
+        if spec.label is not None:
+            table = table.drop_columns([spec.label])
+        if sample.strata is None:
+            size, most = sample_size(table.num_columns), batches.ANOMALIES
+            sample.strata = Strata(size, _joined, most_others=most)
+        positions = np.arange(sample.n_rows, sample.n_rows + len(labels))
+        rows = LabelledRows(FileRows([(file, table)]), labels, positions)
+        normal = [_may_be_normal(text, spec.normal) for text in labels]
+        sample.strata.add(rows, is_normal=np.array(normal, dtype=bool), rng=rng)
+        sample.n_rows += len(labels)
         if len(sample.counts) > 10 * MOST_KINDS:
             break  # refused when they are read
     return sample
 
 
 def _may_be_normal(text: str | None, normal: Sequence[str]) -> bool:
-    if text is None or normal:
-        return text is None or any(as_label(word, [text]) == text for word in normal)
+    if text is None:
+        return True
+    if normal:
+        return any(as_label(word, [text]) == text for word in normal)
     return text.strip().casefold() in _USUAL
 
 
@@ -594,34 +569,29 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
     if spec.ordered:
         groups = Runs().in_order(rows.groups, rows.n_rows)
         rows = replace(rows, groups=replace(groups, time=np.sort(sampled.positions).astype(float)))
-    reader = _Reader(spec, like, {} if like else _column_kinds(rows))
+    kinds = {c.name: ("text" if c.is_empty else c.kind, c.notation) for c in rows.columns}
+    reader = _Reader(spec, like, kinds)
+    data = TrainingData(sample=rows, rows=reader, counts={NORMAL: sample.n_rows})
     if spec.label is None:
-        return TrainingData(
-            sample=rows, labels=None, counts={NORMAL: sample.n_rows}, rows=reader, y=None
-        )
-    written = list(sample.counts)
-    labels = spec.read_labels(pa.chunked_array([pa.array(written, pa.string())]))
-    kept = labels.seen(spec.seen) if spec.seen else np.ones(len(written), dtype=bool)
-    text = dict(zip(written, labels.texts, strict=True))
-    known = [name for name, wanted in zip(written, kept, strict=True) if wanted]
+        return data
+    words = objects(sample.counts)  # labels as they are written
+    labels = spec.read_labels(pa.chunked_array([pa.array(words, pa.string())]))
+    if spec.seen:
+        kept = labels.seen(spec.seen)
+        words, labels = words[kept], labels.take(kept)
+    text = dict(zip(words, labels.texts, strict=True))
     counts: Counter[str | None] = Counter()
-    for name in known:
-        counts[text[name]] += sample.counts[name]
+    for word in words:
+        counts[text[word]] += sample.counts[word]
     in_order = sampled.y[np.argsort(sampled.positions)]
-    there = np.flatnonzero([name in known for name in in_order])
-    mine = replace(labels, texts=objects(text[name] for name in in_order[there]))
-    are_numbers = labels.take(kept).are_numbers
-    values = [text[name] for name in known]
-    taken = dict(zip(known, numbers_of(values) if are_numbers else values, strict=True))
-    reader = replace(reader, labels=taken)
-    normal = None if are_numbers else labels.normal
-    return TrainingData(
+    there = np.flatnonzero([word in text for word in in_order])
+    return replace(
+        data,
         sample=rows.take(there),
-        labels=mine,
+        labels=replace(labels, texts=objects(text[word] for word in in_order[there])),
         counts=labels.ordered(counts),
-        rows=reader,
-        y=None,
-        normal=normal,
+        rows=replace(reader, labels=dict(zip(words, labels.y, strict=True))),
+        normal=None if labels.are_numbers else labels.normal,
     )
 
 
@@ -633,11 +603,6 @@ def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:
         return spec.grouped.attach(as_read(joined(values), like), groups)
     typed = joined([understood(table, spec.layout, as_text=spec.names) for table in values])
     return spec.grouped.attach(spec.typed(typed), groups)
-
-
-def _column_kinds(rows: Table) -> dict[str, tuple[str, dict[str, Any] | None]]:
-    """What each column is read as, and how it is written."""
-    return {c.name: ("text" if c.is_empty else c.kind, c.notation) for c in rows.columns}
 
 
 @dataclass(frozen=True)

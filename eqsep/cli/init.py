@@ -79,15 +79,13 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
     yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
     yield ""
-    counts: Counter[str] = Counter()
     if labels is None:
         yield _unlabelled(rows)
         normal = ""
     else:
-        counts = Counter(text for text in labels.texts() if text is not None)
-        shown = ", ".join(f"{label} ({n:,})" for label, n in counts.most_common(8))
+        counts = labels.counts()
         normal, why = _normal(counts)
-        yield f"label = {_quoted(labels.name)}  # {shown}{', …' * (len(counts) > 8)}"
+        yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
         yield f"normal = {_quoted(normal)}  # {why}"
     yield ""
     yield "# Columns to leave out: ids, and what is only known together with the label."
@@ -124,11 +122,15 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
 def _unlabelled(rows: Table) -> str:
     """The line where no column looks like labels; the last one may still be."""
     last = rows.columns[-1]
-    counts = Counter(text for text in last.texts() if text is not None)
+    counts = last.counts()
     if 1 < len(counts) <= _FEW_LABELS and last.kind in ("text", "number", "boolean"):
-        shown = ", ".join(f"{label} ({n:,})" for label, n in counts.most_common(8))
-        return f"# label = {_quoted(last.name)}  # CHECK: the last column may hold labels: {shown}"
+        check = f"CHECK: the last column may hold labels: {_shown(counts)}"
+        return f"# label = {_quoted(last.name)}  # {check}"
     return '# label = "kind"  # no column looks like labels: without one, all rows are normal'
+
+
+def _shown(counts: Counter[str]) -> str:
+    return ", ".join(f"{label} ({n:,})" for label, n in counts.most_common(8))
 
 
 def _layout_lines(layout: Layout, folder: Path) -> Iterator[str]:
@@ -165,7 +167,7 @@ def _likeness(column: Column) -> int:
     """How much a column looks like labels, by its name and its values."""
     if column.kind not in ("text", "boolean", "number"):
         return 0
-    values = _values(column)
+    values = set(column.counts())
     if not 1 < len(values) <= _MOST_LABELS:
         return 0
     words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", column.name).casefold())
@@ -173,10 +175,6 @@ def _likeness(column: Column) -> int:
     if column.kind == "number":
         return 2 * (named and values == {"0", "1"}) + (named and words[0] in _LABEL_WORDS)
     return 2 * named + 2 * any(map(is_usual_normal, values - {"0", "false"}))
-
-
-def _values(column: Column) -> set[str]:
-    return {text for text in column.texts() if text is not None}
 
 
 def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
@@ -197,8 +195,8 @@ def _drops(
     hints: dict[str, str] = {}
     for column in others:
         if column.kind == "text":
-            texts = [text for text in column.texts() if text is not None]
-            if len(texts) > 20 and len(set(texts)) > _DISTINCT * len(texts):
+            counts = column.counts()
+            if counts.total() > 20 and len(counts) > _DISTINCT * counts.total():
                 drops[column.name] = "an id: it differs from row to row"
         elif column.kind == "date":
             hints[column.name] = "a date: leave it out unless the time of a row matters"
@@ -222,11 +220,10 @@ def _drops(
 
 def _marks_anomalies(column: Column, code: np.ndarray) -> bool:
     """Whether the rarer of two values comes in anomalous rows alone."""
-    counts = Counter(column.texts())
-    if len(counts) != 2 or None in counts:
+    names, places = column.names()
+    if len(names) != 2 or None in names:
         return False
-    rarer = min(counts, key=lambda value: counts[value])
-    rows = np.array([text == rarer for text in column.texts()])
+    rows = places == np.argmin(np.bincount(places))
     return bool(rows.sum() >= _MARKED and (code[rows] > 0).mean() > _DISTINCT)
 
 

@@ -71,7 +71,12 @@ def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> 
         raise UserError(f"There is no model {path}: write one with eqsep fit.")
     if path.is_file() and not is_model(path):
         models = [file for file in rows if is_model(Path(file))]
-        raise UserError(f"{path} is not an eqsep model: {_instead(path, models)}")
+        instead = "pass a file that eqsep fit wrote."
+        if models:
+            instead = f"the model comes first. Pass {models[0]} before {path}."
+        elif is_table(path):
+            instead = f"make one of a table with eqsep fit {path} --out model.eqsep, and pass that."
+        raise UserError(f"{path} is not an eqsep model: {instead}")
     try:
         return load(path)
     except ModelFileError as error:
@@ -107,15 +112,6 @@ def is_model(path: Path) -> bool:
         return False
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
-
-
-def _instead(path: Path, models: Sequence[str]) -> str:
-    """What to pass in place of a file that is not a model."""
-    if models:
-        return f"the model comes first. Pass {models[0]} before {path}."
-    if is_table(path):
-        return f"make one of a table with eqsep fit {path} --out model.eqsep, and pass that."
-    return "pass a file that eqsep fit wrote."
 
 
 def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
@@ -278,10 +274,8 @@ class GroupColumns:
     def like(self, plan: Plan) -> "GroupColumns":
         """The same with the columns that a model knows, where none is named."""
         grouping = plan.holdout.grouping
-        if grouping is None:
-            return self
-        group, time = (name or None for name in grouping.columns)
-        return GroupColumns(self.group or group, self.time or time)
+        group, time = (None, None) if grouping is None else grouping.columns
+        return GroupColumns(self.group or group or None, self.time or time or None)
 
     def attach(self, rows: Table, table: pa.Table) -> Table:
         """Rows with their groups and times, from the table that they were read from."""

@@ -25,15 +25,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs, Windows
 from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import (
-    Choice,
-    chosen,
-    joined,
-    mixed_columns,
-    no_rows,
-    whole,
-    with_categories,
-)
+from eqsep.io.files import Choice, chosen, joined, mixed_columns, no_rows, whole, with_categories
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels, natural_order
 from eqsep.tables.reading import Table, read_table, text_of
 
@@ -68,11 +60,10 @@ class LabelColumn:
 
     def ordered(self, found: Mapping[str | None, int]) -> dict[str, int]:
         """How often each label was found, in that order."""
-        kinds = sorted(
-            (text for text in found if text not in (None, self.normal)), key=natural_order
-        )
-        named = {kind: found[kind] for kind in (self.normal, *kinds) if found.get(kind)}
-        return named | ({WITHOUT: found[None]} if found.get(None) else {})
+        known = (text for text in found if text is not None and text != self.normal)
+        kinds = (self.normal, *sorted(known, key=natural_order))
+        counts = {kind: found.get(kind, 0) for kind in kinds} | {WITHOUT: found.get(None, 0)}
+        return {kind: n for kind, n in counts.items() if n}
 
     def take(self, rows: np.ndarray) -> "LabelColumn":
         """Those of some rows."""

@@ -25,10 +25,9 @@ from eqsep.io.writing import check_table_out, output_format, shortened, table_wr
 from eqsep.labels import WITHOUT, natural_order
 from eqsep.tables.reading import Table
 
-LabelHad = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The column of the labels that the rows were learnt with."),
-]
+LabelHad = options.option(
+    str | None, "The column of the labels that the rows were learnt with.", metavar="COLUMN"
+)
 Judged = Annotated[
     bool,
     typer.Option(
@@ -36,10 +35,9 @@ Judged = Annotated[
     ),
 ]
 _RESULTS = ("row", "score", "p_value")  # of suspects
-Seen = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KIND", help="Take rows of this kind, and leave those of others out."),
-]
+Seen = options.option(
+    list[str] | None, "Take rows of this kind, and leave those of others out.", metavar="KIND"
+)
 
 
 @options.reads_tables
@@ -90,8 +88,11 @@ def _changed(
         rows, table = spec.grouped_like(plan).read_like(plan)
         rows = rows if plan.windows is None else plan.windows.transform(rows)
         y = spec.labels_for(known, table)
-        if y is not None and spec.seen:
-            rows, y = _of_seen(rows, y, detector, spec)
+        if y is not None and spec.seen:  # as eqsep fit --seen leaves the others out
+            texts = objects(None if label is None else str(label) for label in y)
+            labels = LabelColumn(texts, normal_word(detector.model_), str(spec.label))
+            kept = np.flatnonzero(labels.seen(spec.seen))
+            rows, y = rows.take(kept), y[kept]
         job.phase("changing the model", rows.n_rows, "rows")
         yield detector, rows, y
         job.phase("writing")
@@ -113,19 +114,6 @@ def _alone(model: Path, out: Path) -> AbstractContextManager[None]:
     return changed_alone(model, on_wait=lambda: print_stderr(wait))
 
 
-def _of_seen(
-    rows: Table, y: np.ndarray, detector: Detector, spec: InputSpec
-) -> tuple[Table, np.ndarray]:
-    """Rows but those of kinds that are not to be seen, as `eqsep fit --seen` leaves them out."""
-    labels = LabelColumn(
-        objects(None if label is None else str(label) for label in y),
-        normal_word(detector.model_),
-        str(spec.label),
-    )
-    kept = np.flatnonzero(labels.seen(spec.seen))
-    return rows.take(kept), y[kept]
-
-
 @options.reads_tables
 def suspects(
     model: options.ModelFile,
@@ -136,8 +124,7 @@ def suspects(
 ) -> None:
     """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
     spec.check()
-    if most < 1:
-        raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")
+    options.check_most(most)
     kind = output_format(out, form)
     check_table_out(out)
     check_not_read(out, [model, *files_of(spec.paths)])

@@ -83,15 +83,6 @@ def export(
     Screen().print_line(f"ONNX graph: {onnx}")
 
 
-_KINDS = {
-    "number": "number",
-    "duration": "duration",
-    "text": "name",
-    "boolean": "name",
-    "date": "date",
-}
-
-
 @contextmanager
 def refuse_repeats(*, again: bool) -> Iterator[None]:
     """Refuse rows that were learnt before, unless they are to be learnt again."""
@@ -120,8 +111,11 @@ def print_summary(
     """The summary of a model, with the rows of each kind that it has learnt, or that are gone."""
     model = detector.model_
     normal = normal_word(model)
-    lines = {"rows": _by_kind(counts), "forgotten": _by_kind(gone or {})}
-    lines = {name: text for name, text in lines.items() if text}
+    lines = {
+        name: f"{sum(rows.values()):,}: {format_counts(rows)}"
+        for name, rows in (("rows", counts), ("forgotten", gone))
+        if rows
+    }
     lines |= {
         "columns": _columns(model),
         "seen kinds": (", ".join(sorted(model.kinds, key=natural_order)) or "none")
@@ -133,10 +127,6 @@ def print_summary(
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
     }
     console.print_lines(lines)
-
-
-def _by_kind(counts: Mapping[str, int]) -> str:
-    return f"{sum(counts.values()):,}: {format_counts(counts)}" if counts else ""
 
 
 def _rare(model: Model) -> str:
@@ -156,10 +146,10 @@ def _columns(model: Model) -> str:
     """How many columns of each kind are used, and which were left out."""
     encoder, windows = model.plan.encoder, model.plan.windows
     learnt = (column for column in model.plan.table_columns.values() if column)
-    kinds = Counter(_KINDS[column.reads] for column in learnt)
-    shown = ", ".join(
-        counted(kinds[kind], kind) for kind in dict.fromkeys(_KINDS.values()) if kinds[kind]
-    )
+    names = {"text": "name", "boolean": "name"}
+    kinds = Counter(names.get(column.reads, column.reads) for column in learnt)
+    order = ("number", "duration", "name", "date")
+    shown = ", ".join(counted(kinds[kind], kind) for kind in order if kinds[kind])
     left_out = [*encoder.dropped, *model.left_out]
     text = f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
     if windows is not None:
@@ -171,7 +161,7 @@ def _columns(model: Model) -> str:
 def _promise(model: Model) -> str:
     calibration, grouping = model.calibration, model.plan.holdout.grouping
     rate, confidence = model.promise.false_alarm_rate, model.promise.confidence
-    held, doubted = len(calibration.counting), _is_doubted(model)
+    held, doubted = len(calibration.counting), model.plan.labels.doubts_calibration
     by = counted(held, "held-out row" if doubted else "held-out normal row")
     if grouping is not None:
         held = calibration.n_units
@@ -198,14 +188,11 @@ def _interval(model: Model) -> dict[str, str]:
     if model.plan.holdout.grouping or not model.calibration.rank(*promise):
         return {}
     mean, low, high = model.calibration.interval(*promise)
-    ends = f"at most {high:.2%}" if _is_doubted(model) else f"{low:.2%} to {high:.2%}"
+    doubted = model.plan.labels.doubts_calibration
+    ends = f"at most {high:.2%}" if doubted else f"{low:.2%} to {high:.2%}"
     average = "" if model.promise.confidence is None else f", {mean:.2%} on average"
     models = f"{100 * CONFIDENCE:g} of 100 models like this one"
     return {"interval": f"{ends} for {models}{average}"}
-
-
-def _is_doubted(model: Model) -> bool:
-    return model.plan.labels.doubts_calibration
 
 
 _SHOWN_ELSEWHERE = (

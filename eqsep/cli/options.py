@@ -4,9 +4,10 @@ import csv
 import inspect
 import shlex
 from collections.abc import Callable, Collection, Sequence
-from functools import wraps
+from dataclasses import fields, is_dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
 import typer
 
@@ -28,19 +29,6 @@ Rows = Annotated[
     ),
 ]
 ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
-Label = Annotated[str, typer.Option(metavar="COLUMN", help="The column of labels.")]
-Normal = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="LABEL", help='The label of normal rows; else "normal", 0 or false; repeatable.'
-    ),
-]
-NormalHere = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="LABEL", help="The label of normal rows; else that of the model; repeatable."
-    ),
-]
 Unlabelled = Annotated[
     str,
     typer.Option(
@@ -62,42 +50,6 @@ Keep = Annotated[
     ),
 ]
 OnlyAlarms = Annotated[bool, typer.Option("--only-alarms", help="Leave out rows that pass.")]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS", callback=_split_columns, help="Leave these columns out: a,b; repeatable."
-    ),
-]
-Categorical = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--categorical",
-        "--names",
-        metavar="COLUMNS",
-        callback=_split_columns,
-        help="Treat these columns as categorical; repeatable.",
-    ),
-]
-Group = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The run, machine or card of each row: held out whole."),
-]
-Time = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="When each row was taken: blocks of it are held out."),
-]
-Window = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", help="Sensors: add mean, deviation and slope of the last N rows of a run."
-    ),
-]
-Ordered = Annotated[
-    bool,
-    typer.Option(
-        "--ordered", help="Rows are in time order but have no time column: their numbers are it."
-    ),
-]
 Persist = Annotated[
     str | None,
     typer.Option(metavar="K/N", help="Alarms only where K of the last N rows of the run are ones."),
@@ -142,11 +94,42 @@ Seed = Annotated[
 ]
 
 
-def _text_file(kind: Any, help: str, *names: str, metavar: str | None = None) -> Any:
-    panel = "Text files, where they are not understood"
-    return Annotated[kind, typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)]
+def option(kind: Any, help: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
+    """The annotation of an option among `Columns`."""
+    return Annotated[kind, typer.Option(*names, metavar=metavar, help=help, **more)]
 
 
+_TEXTS, _TEXT = list[str] | None, str | None
+Label = option(str, "The column of labels.", metavar="COLUMN")
+Normal = option(
+    _TEXTS, 'The label of normal rows; else "normal", 0 or false; repeatable.', metavar="LABEL"
+)
+NormalHere = option(
+    _TEXTS, "The label of normal rows; else that of the model; repeatable.", metavar="LABEL"
+)
+_columns = partial(option, _TEXTS, metavar="COLUMNS", callback=_split_columns)
+Drop = _columns("Leave these columns out: a,b; repeatable.")
+Categorical = _columns(
+    "Treat these columns as categorical; repeatable.", "--categorical", "--names"
+)
+Ordered = option(
+    bool, "Rows are in time order but have no time column: their numbers are it.", "--ordered"
+)
+TRAINING = {
+    "drop": Drop,
+    "categorical": Categorical,
+    "group": option(
+        _TEXT, "The run, machine or card of each row: held out whole.", metavar="COLUMN"
+    ),
+    "time": option(_TEXT, "When each row was taken: blocks of it are held out.", metavar="COLUMN"),
+    "window": option(
+        int | None,
+        "Sensors: add mean, deviation and slope of the last N rows of a run.",
+        metavar="N",
+    ),
+    "ordered": Ordered,
+}
+_text_file = partial(option, rich_help_panel="Text files, where they are not understood")
 _TEXT_FILES = {
     "delimiter": _text_file(str | None, "Between values.", metavar="CHARACTER"),
     "header": _text_file(
@@ -180,22 +163,22 @@ class Columns(dict[str, Any]):
         super().__init__(rows=Rows, **kinds)
 
 
-TRAINING = {
-    "drop": Drop,
-    "categorical": Categorical,
-    "group": Group,
-    "time": Time,
-    "window": Window,
-    "ordered": Ordered,
-}
-_REQUIRED = inspect.Parameter.empty
+_REQUIRED, _KEYWORD = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
 _FIELDS = {"rows": "paths", "categorical": "names"}  # of a spec, if they have other names
 
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options for its `spec`, and on how text files are written, its `layout`."""
+    """The command with options for its `spec`, and on how text files are written, its `layout`.
+
+    A parameter that is a dataclass stands for the options that are fields of it.
+    """
     own = inspect.signature(command).parameters
     columns: Columns = own["spec"].annotation.__metadata__[0] if "spec" in own else {}
+    records: dict[str, Any] = {
+        name: param.annotation
+        for name, param in own.items()
+        if is_dataclass(param.annotation) and name != "layout"
+    }
 
     def call(layout: Layout, given: dict[str, Any]) -> None:
         if "layout" in own:
@@ -204,6 +187,8 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
             values = {_FIELDS.get(name, name): given.pop(name) for name in columns}
             values = {name: value for name, value in values.items() if value is not None}
             given["spec"] = InputSpec(layout=layout, **values)
+        for name, kind in records.items():
+            given[name] = kind(**{one.name: given.pop(one.name) for one in _fields(kind)})
         command(**given)
 
     @wraps(command)
@@ -227,18 +212,28 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     for name, param in own.items():
         if name == "spec":
             params += [_parameter(one, kind) for one, kind in columns.items()]
+        elif name in records:
+            params += _fields(records[name])
         elif name != "layout":
-            params.append(param.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            params.append(param.replace(kind=_KEYWORD))
     params += [_parameter(name, kind) for name, kind in _TEXT_FILES.items()]
     run.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]
     run.__annotations__ = {param.name: param.annotation for param in params} | {"return": None}
     return run
 
 
+def _fields(record: Any) -> list[inspect.Parameter]:
+    """The fields of a dataclass that are options."""
+    return [
+        inspect.Parameter(one.name, _KEYWORD, default=one.default, annotation=one.type)
+        for one in fields(record)
+        if get_origin(one.type) is Annotated
+    ]
+
+
 def _parameter(name: str, kind: Any) -> inspect.Parameter:
     default = _REQUIRED if kind in (Rows, Label) else False if kind is Ordered else None
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, keyword, default=default, annotation=kind)
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=kind)
 
 
 def this_command(context: typer.Context) -> str:
@@ -274,18 +269,24 @@ def method_names(against: str, known: Collection[str]) -> list[str]:
     return names
 
 
-def check_model_out(path: Path, reads: Sequence[str | Path] = ()) -> None:
+def check_most(most: int) -> None:
+    """Refuse to list less than one row."""
+    if most < 1:
+        raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")
+
+
+def check_model_out(path: Path, reads: Sequence[str | Path | None] = ()) -> None:
     """Refuse before the work a place where no model can be written, or that the command reads."""
     if path.is_dir():
         raise UserError(f"{path} is a folder: pass the name of a file for the model.")
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is a device or a pipe: pass the name of a file for the model.")
     check_folder(path)
-    check_not_read(path, reads)
+    check_not_read(path, filter(None, reads))
 
 
 def check_report_out(
-    path: Path | None, reads: Sequence[str | Path], *, model: Path | None = None
+    path: Path | None, reads: Sequence[str | Path | None], *, model: Path | None = None
 ) -> None:
     """Refuse before the work a place where no report can be written, or that the command uses."""
     if path is None:
@@ -295,4 +296,4 @@ def check_report_out(
     if model is not None and path.resolve() == model.resolve():
         raise UserError(f"--report and --out are both {path}: pass two names.")
     check_folder(path)
-    check_not_read(path, reads)
+    check_not_read(path, filter(None, reads))

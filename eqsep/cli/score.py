@@ -45,12 +45,8 @@ _COLUMNS = {
     "alarm": pa.bool_(),
     "kind": pa.string(),
 }
-_REASON = {
-    "column": pa.string(),
-    "value": pa.string(),
-    "normal_value": pa.string(),
-    "contribution": pa.float64(),
-}
+_REASON = dict.fromkeys(("column", "value", "normal_value"), pa.string())
+_REASON["contribution"] = pa.float64()
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
 _KEPT = "kept: "  # before the names of columns that are kept, until they are written
@@ -63,51 +59,6 @@ _MISSING = np.uint64(1)
 Verdicts = dict[str, np.ndarray]
 
 
-@options.reads_tables
-def score(
-    model: options.ModelFile,
-    rows: options.Rows,
-    out: options.TableOut = "-",
-    explain: Annotated[
-        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
-    ] = 0,
-    only_alarms: options.OnlyAlarms = False,
-    most: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
-    ] = None,
-    false_alarm_rate: options.Rate = None,
-    fdr: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
-    ] = None,
-    persist: options.Persist = None,
-    keep: options.Keep = None,
-    form: options.Form = None,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
-    ] = False,
-    ray: options.Ray = None,
-    *,
-    layout: Layout,
-) -> None:
-    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
-    wanted = Wanted(
-        most=most,
-        explain=explain,
-        only_alarms=only_alarms,
-        rate=false_alarm_rate,
-        keep=keep or (),
-        ray=ray,
-        fdr=fdr,
-        persist=persist,
-    )
-    with print_warnings():
-        tally = score_files(model, rows, out, kind=form, layout=layout, wanted=wanted)
-    print_written(tally.summary(), out)
-    raise typer.Exit(1 if exit_code and tally.alarms else 0)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is wanted of which rows: the options of the command.
@@ -116,15 +67,24 @@ class Wanted:
     ids. `threshold` is the one that `fdr` leads to, where alarms are not above the model's.
     """
 
-    most: int | None = None
-    explain: int = 0
-    only_alarms: bool = False
-    rate: float | None = None
-    keep: Sequence[str] = ()
-    ray: str | None = None
-    fdr: float | None = None
+    explain: Annotated[
+        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
+    ] = 0
+    only_alarms: options.OnlyAlarms = False
+    most: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
+    ] = None
+    false_alarm_rate: options.Rate = None
+    fdr: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
+    ] = None
+    persist: options.Persist = None
+    keep: options.Keep = None
+    ray: options.Ray = None
+    layout: Layout = field(default_factory=Layout)
     threshold: float | None = None
-    persist: str | None = None
 
     def __post_init__(self) -> None:
         if self.persist is not None and (self.fdr is not None or self.ray is not None):
@@ -132,15 +92,36 @@ class Wanted:
                 "--persist goes from row to row: --fdr selects among all rows, and --ray reads "
                 "files apart. Pass one of them."
             )
-        if self.fdr is not None and self.rate is not None:
+        if self.fdr is not None and self.false_alarm_rate is not None:
             raise UserError(
                 "--fdr and --false-alarm-rate are two promises: --fdr says which share of the "
                 "alarms may be false, the other which share of the normal rows. Pass one of them."
             )
         if self.explain < 0:
             raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
-        if self.most is not None and self.most < 1:
-            raise UserError(f"--most expects a number of rows, 1 or more, got {self.most}.")
+        if self.most is not None:
+            options.check_most(self.most)
+
+
+@options.reads_tables
+def score(
+    model: options.ModelFile,
+    rows: options.Rows,
+    out: options.TableOut = "-",
+    *,
+    wanted: Wanted,
+    form: options.Form = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
+    ] = False,
+    layout: Layout,
+) -> None:
+    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
+    wanted = replace(wanted, layout=layout)
+    with print_warnings():
+        tally = score_files(model, rows, wanted, out=out, kind=output_format(out, form))
+    print_written(tally.summary(), out)
+    raise typer.Exit(1 if exit_code and tally.alarms else 0)
 
 
 @dataclass(frozen=True)
@@ -190,24 +171,21 @@ class Tally:
         return text
 
 
-def score_files(
-    path: Path, paths: Sequence[str], out: str, *, kind: str | None, layout: Layout, wanted: Wanted
-) -> Tally:
+def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, kind: str) -> Tally:
     """Score the rows of files piece by piece and write what is wanted of them."""
-    kind = output_format(out, kind)
     check_table_out(out)
     inputs = files_of(paths)
     check_not_read(out, [path, *inputs])
-    model = load_scoring(path, rows=paths, rate=wanted.rate)
+    model = load_scoring(path, rows=paths, rate=wanted.false_alarm_rate)
     tally = Tally()
     first = "scoring" if wanted.fdr is None else "selecting"
     with progress("eqsep score", first, prints=out == STANDARD_OUTPUT) as job:
         if wanted.fdr is not None:
-            threshold, tally.needed = _selecting(model, inputs, job, layout=layout, wanted=wanted)
+            threshold, tally.needed = _selecting(model, inputs, wanted, job)
             wanted = replace(wanted, threshold=threshold)
             job.phase("scoring")
         with table_writer(out, kind) as write:
-            tables = tally.counted(scored(model, inputs, layout=layout, wanted=wanted), job)
+            tables = tally.counted(scored(model, inputs, wanted), job)
             if wanted.most is not None:
                 tables, tally.highest = ranked(tables, most=wanted.most), 0
             for table in tables:
@@ -218,9 +196,7 @@ def score_files(
     return tally
 
 
-def _selecting(
-    model: Model, paths: Sequence[str], job: Job, *, layout: Layout, wanted: Wanted
-) -> tuple[float, int]:
+def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> tuple[float, int]:
     """The threshold of a selection by `fdr`, and the smallest number of alarms that it can report.
 
     All rows are read and scored once before; only their p-values are held.
@@ -228,24 +204,22 @@ def _selecting(
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
     fdr, n = checked_fdr(wanted.fdr or 0.0), model.n_calibrating()
-    every_row = Wanted(rate=wanted.rate, ray=wanted.ray)
-    tables = Tally().counted(scored(model, paths, layout=layout, wanted=every_row), job)
+    every_row = replace(wanted, only_alarms=False, most=None, fdr=None, explain=0, keep=None)
+    tables = Tally().counted(scored(model, paths, every_row), job)
     p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = select(p, fdr=fdr, n_calibrating=n)
     threshold = model.calibration.threshold(p[rows].max()) if rows.any() else np.inf
     return float(threshold), alarms_needed(len(p), fdr=fdr, n_calibrating=n)
 
 
-def scored(
-    model: Model, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[ScoredRows]:
+def scored(model: Model, paths: Sequence[str], wanted: Wanted) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time, with rows numbered in all files.
 
     Columns have the types of the first rows.
     """
     done, schema = 0, None
     score = _answers if wanted.ray is None else _answers_on_ray
-    for answers in score(paths, model=model, layout=layout, wanted=wanted):
+    for answers in score(paths, model=model, wanted=wanted):
         table = answers.table
         numbers = as_column(done + arrow_numbers(table.column(_NUMBER)), pa.int64())
         table = table.set_column(0, _NUMBER, numbers)
@@ -258,9 +232,7 @@ def scored(
         done += answers.rows
 
 
-def _answers_on_ray(
-    paths: Sequence[str], *, model: Model, layout: Layout, wanted: Wanted
-) -> Iterator[ScoredRows]:
+def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> Iterator[ScoredRows]:
     """The answers of a cluster, where each process reads some of the files."""
     from eqsep.distributed.cluster import check_no_windows, cluster
     from eqsep.distributed.mapping import each
@@ -270,9 +242,9 @@ def _answers_on_ray(
         raise UserError("Standard input cannot be read on a cluster: pass files.")
     check_no_windows(model.plan.windows)
     files = [str(Path(path).resolve()) for path in paths]  # processes have other folders
-    with open_file(files[0], layout=layout) as first:
+    with open_file(files[0], layout=wanted.layout) as first:
         kept = _kept(model, first.columns, wanted)
-    work = partial(_answers, model=model, layout=layout, wanted=wanted, kept=kept)
+    work = partial(_answers, model=model, wanted=wanted, kept=kept)
     with cluster(wanted.ray):
         yield from each(as_units(files, str), work)
 
@@ -281,14 +253,13 @@ def _answers(
     paths: Sequence[str] | str,
     *,
     model: Model,
-    layout: Layout,
     wanted: Wanted,
     kept: list[str] | None = None,
 ) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time, of one file or of several."""
     scorer = _Scorer(model, wanted, kept)
     files = [paths] if isinstance(paths, str) else paths
-    placed = placed_pieces(model.plan, files, scorer.choose, layout=layout)
+    placed = placed_pieces(model.plan, files, scorer.choose, layout=wanted.layout)
     n = min(threads(), _AT_ONCE)
     one_by_one = scorer.reader.looks_back or wanted.most is not None or model.score.device != "cpu"
     return starmap(scorer, placed) if one_by_one or n == 1 else _in_threads(scorer, placed, n)
@@ -314,7 +285,7 @@ def _in_threads(
 def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
     """The columns that are written with the answers: those asked for, or ids."""
     dropped = model.plan.encoder.dropped
-    return list(dict.fromkeys(wanted.keep)) or [c for c in dropped if c in there]
+    return list(dict.fromkeys(wanted.keep or ())) or [c for c in dropped if c in there]
 
 
 def _with_names(table: pa.Table) -> pa.Table:
@@ -402,14 +373,7 @@ class _Scorer:
 
 
 class Highest:
-    """The highest scores so far, at most so many, of rows that differ.
-
-    >>> highest, rows = Highest(2), np.arange(3)
-    >>> highest.entering(np.array([0.1, 0.5, 0.5]), pa.table({"x": [1, 2, 2]}), rows)
-    array([0, 1])
-    >>> highest.entering(np.array([0.4, 0.2, 0.1]), pa.table({"x": [3, 4, 5]}), rows)
-    array([0])
-    """
+    """The highest scores so far, at most so many, of rows that differ."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -432,10 +396,9 @@ class Highest:
     def _new(self, rows: pa.Table) -> list[int]:
         """Which rows differ from all before."""
         found = []
-        for i, row in enumerate(zip(*(c.to_pylist() for c in rows.columns), strict=True)):
-            key = repr(row)
-            if key not in self._seen:
-                self._seen.add(key)
+        for i, row in enumerate(map(repr, rows.to_pylist())):
+            if row not in self._seen:
+                self._seen.add(row)
                 found.append(i)
         return found
 
@@ -455,12 +418,6 @@ class Repeats:
     """A cache of verdicts on rows, by the values of the columns that a model reads.
 
     Several threads may ask at once; where two ask for the same new row, both score it.
-
-    >>> repeats = Repeats(lambda new: {"first": np.arange(len(new))})
-    >>> repeats(pa.table({"x": ["5", "7", "5"]}), ["x"])
-    {'first': array([0, 1, 0])}
-    >>> repeats(pa.table({"x": ["6", "7"]}), ["x"])
-    {'first': array([0, 1])}
     """
 
     def __init__(self, verdicts: Callable[[pa.Table], Verdicts]) -> None:
@@ -472,7 +429,8 @@ class Repeats:
 
     def __call__(self, table: pa.Table, columns: Sequence[str]) -> Verdicts:
         """The verdicts on the rows of a table, by the values of these columns."""
-        keys = self._keys(table, columns) if self._is_worth_it() else None
+        is_worth_it = self._tried < 2 * MOST or self._found > WORTH * self._tried
+        keys = self._keys(table, columns) if is_worth_it else None
         if keys is None:
             return self._verdicts(table)
         with self._lock:
@@ -484,34 +442,25 @@ class Repeats:
             return known
         some = KeyTable(most=len(new))
         first = new[some.add(keys[new])]
+        rows = table if len(first) == len(table) else table.take(as_column(first, pa.int64()))
         try:
-            found = self._verdicts(
-                table if len(first) == len(table) else table.take(as_column(first, pa.int64()))
-            )
+            found = self._verdicts(rows)
         except UserError:
             return self._verdicts(table)  # so that the error names the right row
         self._keep(keys[first], found)
         again = some.places(keys[new])
-        if not known:
-            return {name: values[again] for name, values in found.items()}
         for name, values in found.items():
-            known[name][new] = values[again]
+            known.setdefault(name, np.empty(len(table), values.dtype))[new] = values[again]
         return known
-
-    def _is_worth_it(self) -> bool:
-        return self._tried < 2 * MOST or self._found > WORTH * self._tried
 
     def _keep(self, keys: np.ndarray, found: Verdicts) -> None:
         with self._lock:
             n = len(self._table)
             added = self._table.add(keys)
             for name, values in found.items():
-                held = self._held.get(name, values[:0])
-                if n + len(added) > len(held):
-                    grown = np.empty(2 * (n + len(added)), values.dtype)
-                    grown[:n] = held[:n]
-                    held = self._held[name] = grown
-                held[n : n + len(added)] = values[added]
+                if name not in self._held:
+                    self._held[name] = np.empty(MOST, values.dtype)
+                self._held[name][n : n + len(added)] = values[added]
 
     def _keys(self, table: pa.Table, columns: Sequence[str]) -> np.ndarray | None:
         """Two numbers for each row, the same for the same values; None where some have none."""
@@ -539,7 +488,5 @@ class Repeats:
 
 def _is_plain(column: pa.Array) -> bool:
     """Whether its values are numbers, or truth values, that NumPy holds alike."""
-    if pa.types.is_floating(column.type):
-        return True
     is_whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
-    return is_whole and not column.null_count
+    return pa.types.is_floating(column.type) or (is_whole and not column.null_count)

@@ -14,12 +14,12 @@ from rich.text import Text
 
 from eqsep.arrays import objects
 from eqsep.cli import options
-from eqsep.cli.console import Screen, format_counts, in_command, print_warnings, table
+from eqsep.cli.console import Screen, format_counts, in_command, print_warnings, table, with_ends
 from eqsep.cli.inputs import GroupColumns, columns_for, load_detector, persistent_alarms
 from eqsep.cli.labelled import InputSpec, check_some_label
 from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted
-from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
+from eqsep.evaluation import AssessedKind, Assessment, Names, Review, Share
 from eqsep.io.files import cast
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report import write_report
@@ -27,82 +27,40 @@ from eqsep.report.assessments import AssessmentReport, assessment_report
 from eqsep.tables.reading import Table
 
 
-@options.reads_tables
-def test(
-    context: typer.Context,
-    model: options.ModelFile,
-    spec: Annotated[InputSpec, options.Columns(label=options.Label, normal=options.NormalHere)],
+@dataclass(frozen=True, kw_only=True)
+class ReviewSpec:
+    """How alarms are worked off: the options of the command, with names of columns."""
+
     time: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="When: the highest scores of each day, and delays."),
-    ] = None,
+    ] = None
     group: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The run of each row, for delays; else the model's."),
-    ] = None,
+    ] = None
     persist: Annotated[
         str | None,
         typer.Option(
             metavar="K/N",
             help="Delays of alarms with K of the last N rows of the run; the rest of single ones.",
         ),
-    ] = None,
+    ] = None
     entity: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN", help="Card, host, machine: its rows of one day are one incident."
         ),
-    ] = None,
+    ] = None
     top: Annotated[
         int, typer.Option(metavar="N", help="How many of the highest scores are looked at.")
-    ] = 20,
+    ] = 20
     cost_alarm: Annotated[
         float | None, typer.Option(metavar="COST", help="Of looking at an alarm, true or false.")
-    ] = None,
+    ] = None
     cost_miss: Annotated[
         float | None, typer.Option(metavar="COST", help="Of an anomaly that raises no alarm.")
-    ] = None,
-    false_alarm_rate: options.Rate = None,
-    learnt_too: Annotated[
-        bool, typer.Option("--learnt-too", help="Measure even on rows that the model has learnt.")
-    ] = False,
-    report: options.Report = None,
-) -> None:
-    """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
-    options.check_report_out(report, [model, *spec.paths])
-    review = ReviewSpec(
-        top=top,
-        time=time,
-        entity=entity,
-        cost_alarm=cost_alarm,
-        cost_miss=cost_miss,
-        group=group,
-        persist=persist,
-    )
-    with print_warnings():
-        detector = load_detector(model, rows=spec.paths, rate=false_alarm_rate)
-        found = assess_files(detector, spec, review, learnt_too=learnt_too)
-    title = f"{model.name}, tested on {', '.join(Path(path).name for path in spec.paths)}"
-    found = replace(found, title=title, command=options.this_command(context))
-    if report is not None:
-        write_report(found, report)  # before printing, which a closed pipe may end
-    console = Screen()
-    print_assessment(console, found)
-    if report is not None:
-        console.print_line(f"\nreport: {report}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReviewSpec:
-    """How alarms are worked off: the options of the command, with names of columns."""
-
-    top: int = 20
-    time: str | None = None
-    entity: str | None = None
-    cost_alarm: float | None = None
-    cost_miss: float | None = None
-    group: str | None = None
-    persist: str | None = None
+    ] = None
 
     @property
     def columns(self) -> list[str]:
@@ -131,6 +89,33 @@ class ReviewSpec:
             run=None if self.group is None else _texts(table.column(self.group)),
             persist=None if self.persist is None else persistent_alarms(self.persist).update,
         )
+
+
+@options.reads_tables
+def test(
+    context: typer.Context,
+    model: options.ModelFile,
+    spec: Annotated[InputSpec, options.Columns(label=options.Label, normal=options.NormalHere)],
+    review: ReviewSpec,
+    false_alarm_rate: options.Rate = None,
+    learnt_too: Annotated[
+        bool, typer.Option("--learnt-too", help="Measure even on rows that the model has learnt.")
+    ] = False,
+    report: options.Report = None,
+) -> None:
+    """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
+    options.check_report_out(report, [model, *spec.paths])
+    with print_warnings():
+        detector = load_detector(model, rows=spec.paths, rate=false_alarm_rate)
+        found = assess_files(detector, spec, review, learnt_too=learnt_too)
+    title = f"{model.name}, tested on {', '.join(Path(path).name for path in spec.paths)}"
+    found = replace(found, title=title, command=options.this_command(context))
+    if report is not None:
+        write_report(found, report)  # before printing, which a closed pipe may end
+    console = Screen()
+    print_assessment(console, found)
+    if report is not None:
+        console.print_line(f"\nreport: {report}")
 
 
 def _days(column: pa.ChunkedArray, name: str) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -241,10 +226,8 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     lines = {"rows": f"{sum(report.counts.values()):,}: {format_counts(report.counts)}"}
     lines |= {"false alarms": promise_line(report)}
     if found.overall is not None:
-        mean = found.mean_average_precision
-        lines["found"] = (
-            f"average precision {mean:.3f}, mean over {counted(len(found.kinds), 'kind')}"
-        )
+        mean, kinds = found.mean_average_precision, counted(len(found.kinds), "kind")
+        lines["found"] = f"average precision {mean:.3f}, mean over {kinds}"
     console.print_lines(lines | name_lines(found.names), width=13)
     for note in report.notes:
         console.print_line(note)
@@ -320,7 +303,7 @@ _Cells = Iterator[tuple[RenderableType, ...]]  # the rows of a table
 
 def _kind_rows(found: Assessment, overall: AssessedKind) -> _Cells:
     def cells(one: AssessedKind, name: str) -> tuple[RenderableType, ...]:
-        shares = (_ends(one.recall), _ends(one.precision), _ends(one.average_precision))
+        shares = (with_ends(one.recall), with_ends(one.precision), with_ends(one.average_precision))
         return (Text(name), f"{one.rows:,}", *shares, f"{one.roc_auc.value:.3f}")
 
     for word, seen in (("seen kinds", True), ("unseen kinds", False)):
@@ -345,21 +328,15 @@ def _top_rows(found: Assessment) -> _Cells:
         if one.among == "alarms":
             among = f"of alarms that look alike ({one.groups:,})"
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
-        yield f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall)
+        yield f"{what} {among}", *looked, with_ends(one.precision), with_ends(one.recall)
 
 
 def _delay_rows(report: AssessmentReport) -> _Cells:
     for kind, found, rows, times in report.delays:
-        yield Text(kind), f"{found.total:,}", _ends(found), rows or "–", times or "–"
+        yield Text(kind), f"{found.total:,}", with_ends(found), rows or "–", times or "–"
 
 
 def _cost_rows(found: Assessment) -> _Cells:
     for name, cost in found.costs.items():
         counts = (f"{cost.alarms:,}", f"{cost.false_alarms:,}", f"{cost.missed:,}")
         yield name, f"{cost.threshold:.3f}", *counts, f"{cost.total:,.10g}"
-
-
-def _ends(share: Share | Interval) -> Text:
-    if isinstance(share, Share) and not share.total:
-        return Text("–")
-    return Text(f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]")

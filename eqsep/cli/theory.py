@@ -2,7 +2,7 @@
 
 import csv
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -53,31 +53,19 @@ def closing(
     Screen().print("\n".join(lines))
 
 
-class _Rule(NamedTuple):
-    name: str
-    bias: str
-    activation: str
-    reach: str
-
-
-_RULES = {
-    "halfspace": _Rule("perceptron", "halfspace", "sigmoid, ReLU", "global"),
-    "equality": _Rule("equality separator", "hyperplane", "bump", "semi-local"),
-    "rbf": _Rule("RBF network", "point", "RBF", "local"),
-}
-
-
 @app.command()
 def rules(n_features: Dimension) -> None:
     """The three decision rules side by side: what they ask, how local they are, what closes."""
-    numbers = {family: closing_number(family, n_features) for family in _RULES}
-    found = _RULES.values()
+    halfspaces, planes, balls = (
+        closing_number(family, n_features) for family in ("halfspace", "equality", "rbf")
+    )
+    reach = (f"global ({halfspaces})", f"semi-local ({planes})", f"local ({balls})")
     rows = [
-        ("bias in input space", *(rule.bias for rule in found)),
-        ("activation function", *(rule.activation for rule in found)),
-        ("reach (closing number)", *(f"{_RULES[f].reach} ({n})" for f, n in numbers.items())),
+        ("bias in input space", "halfspace", "hyperplane", "point"),
+        ("activation function", "sigmoid, ReLU", "bump", "RBF"),
+        ("reach (closing number)", *reach),
     ]
-    columns = ["decision rule", *(rule.name for rule in found)]
+    columns = ["decision rule", "perceptron", "equality separator", "RBF network"]
     Screen().print(table(columns, rows, wrapped=0, padding=1))
 
 

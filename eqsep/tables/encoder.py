@@ -354,10 +354,10 @@ def id_columns(table: Table, *, max_new: float = 0.5) -> dict[str, str]:
     """The columns that look like ids, and why: most rows to come would have a new name there."""
     found = {}
     for column in table.columns:
-        if column.kind in ("text", "mixed") and len(set(column.names()[0]) - {None}) > _FEW:
-            chance = column.share_of_new()
-            if chance > max_new:
-                found[column.name] = f"{chance:.0%} of its values occur once, as ids do"
+        if column.kind in ("text", "mixed") and len(counts := column.counts()) > _FEW:
+            once = sum(count == 1 for count in counts.values()) / counts.total()
+            if once > max_new:  # Good and Turing's estimate of the probability of a new name
+                found[column.name] = f"{once:.0%} of its values occur once, as ids do"
     return found
 
 

@@ -685,6 +685,4 @@ def _getter(names: list[str] | None, places: list[int]) -> Callable[[dict[str, A
 
 def _bounded(columns: Any) -> np.ndarray:
     X = np.array(columns, dtype=float, order="C")
-    np.maximum(X, -LARGEST, out=X)
-    np.minimum(X, LARGEST, out=X)
-    return X
+    return np.clip(X, -LARGEST, LARGEST, out=X)

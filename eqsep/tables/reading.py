@@ -102,10 +102,8 @@ class Column:
         Truth values are 0 and 1, numbers are durations in seconds, and text is parsed; what cannot
         be read is an error.
         """
-        if self.kind == kind or (self.kind, kind) in _ALSO_READ:
-            return self.values
         if self.kind in _KINDS:
-            if not self.is_empty:
+            if self.kind != kind and (self.kind, kind) not in _ALSO_READ and not self.is_empty:
                 raise UserError(
                     f"Column {self.name!r} held {_KINDS[kind]} in training and holds "
                     f"{_KINDS[self.kind]} now. Convert it, or fit again."
@@ -140,11 +138,6 @@ class Column:
         times = np.bincount(rows, minlength=len(names)).tolist()
         return Counter({name: n for name, n in zip(names, times, strict=True) if name is not None})
 
-    def share_of_new(self) -> float:
-        """Good and Turing's estimate of the probability that the next name is new."""
-        counts = self.counts()
-        return sum(count == 1 for count in counts.values()) / max(counts.total(), 1)
-
     @cached_property
     def _distinct(self) -> tuple[list[str | None], np.ndarray]:
         texts = self.texts()
@@ -177,29 +170,26 @@ def column_of(name: str, values: np.ndarray, *, categorical: bool = False) -> Co
     >>> column_of("size", np.array([1, None, 2.5], dtype=object))
     Column(name='size', kind='number', values=array([1. , nan, 2.5]))
     """
-    column = _column(name, values)
-    if not categorical:
-        return column
-    texts = column.values if column.kind == "text" else objects(column.texts())
-    return Column(name, "text", texts, categorical)
-
-
-def _column(name: str, values: np.ndarray) -> Column:
     code = values.dtype.kind
     if code in "iuf":
-        return Column(name, "number", _bounded(values))
-    if code == "b":
-        return Column(name, "boolean", values.astype(float))
-    if code in "Mm":
-        return Column(name, "date" if code == "M" else "duration", _seconds(values))
-    if code in "OUT":
-        return _object_column(name, values.tolist())
-    if code == "c":
+        column = Column(name, "number", _bounded(values))
+    elif code == "b":
+        column = Column(name, "boolean", values.astype(float))
+    elif code in "Mm":
+        column = Column(name, "date" if code == "M" else "duration", _seconds(values))
+    elif code in "OUT":
+        column = _object_column(name, values.tolist())
+    elif code == "c":
         raise UserError(f"Complex data not supported: column {name!r} is {values.dtype}.")
-    raise UserTypeError(
-        f"Column {name!r} is of type {values.dtype}: expected numbers, truth values, text, dates "
-        f"or durations. Convert it first."
-    )
+    else:
+        raise UserTypeError(
+            f"Column {name!r} is of type {values.dtype}: expected numbers, truth values, text, "
+            f"dates or durations. Convert it first."
+        )
+    if categorical:
+        texts = column.values if column.kind == "text" else objects(column.texts())
+        return Column(name, "text", texts, categorical)
+    return column
 
 
 def _object_column(name: str, values: list[Any]) -> Column:
@@ -244,8 +234,6 @@ _KIND_OF_TYPES: Iterable[tuple[tuple[type, ...], str]] = (
 
 
 def _bounded(values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind in "iu":
-        return values.astype(np.float64)
     values = values.astype(np.float64, copy=False)
     if values.min(initial=0) >= -LARGEST and values.max(initial=0) <= LARGEST:
         return values  # most columns have no missing and no infinite value
@@ -355,12 +343,8 @@ class Table:
             replace(c, values=c.values[rows] if len(c.values) else c.values) for c in self.columns
         ]
         groups = None if self.groups is None else self.groups.take(rows)
-        weight = self.weights(rows)
+        weight = None if self.weight is None else self.weight[rows]
         return replace(self, columns=columns, n_rows=len(rows), groups=groups, weight=weight)
-
-    def weights(self, rows: np.ndarray) -> np.ndarray | None:
-        """What some of the rows count."""
-        return None if self.weight is None else self.weight[rows]
 
     def contents(self, columns: Sequence[int], kinds: Sequence[str]) -> np.ndarray:
         """The values of some columns, read as these kinds, as numbers; names by a checksum."""
@@ -444,41 +428,32 @@ def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
     """The table with the group and time of each row, given as values or as names of its columns.
 
     Such columns are removed from the table.
-
-    >>> rows = [{"run": "a", "x": 1.0}, {"run": "b", "x": 2.0}]
-    >>> table = with_groups(read_table(rows, name="Detector"), "run")
-    >>> [column.name for column in table.columns], table.groups.columns
-    (['x'], ('run', None))
     """
     if groups is None and time is None:
         return table
-    names = [given if isinstance(given, str) else None for given in (groups, time)]
+    names = [given for given in (groups, time) if isinstance(given, str)]
     kept = [column for column in table.columns if column.name not in names]
-    group, when = _given(table, groups, "groups"), _given(table, time, "time")
+    group, group_name = _given(table, groups, "groups")
+    when, time_name = _given(table, time, "time")
     if not kept:
         raise UserError("There is no column besides those of groups and time: nothing to learn.")
-    known = [
-        None if given is None else name or ""
-        for given, name in zip((groups, time), names, strict=True)
-    ]
     found = RowGroups(
         np.zeros(table.n_rows, dtype=np.uint64) if group is None else _group_hashes(group),
         np.zeros(table.n_rows) if when is None else _times(when),
-        (known[0], known[1]),
+        (group_name, time_name),
     )
     return replace(table, columns=kept, groups=found)
 
 
-def _given(table: Table, given: Any, word: str) -> Column | None:
-    """Groups or times, as a column."""
+def _given(table: Table, given: Any, word: str) -> tuple[Column | None, str | None]:
+    """Groups or times as a column, and its name; "" if it is not of the table."""
     if given is None:
-        return None
+        return None, None
     if isinstance(given, str):
         columns = {column.name: column for column in table.columns}
         if given not in columns:
-            expected = f"a column ({quoted(columns)})"
-            raise ParameterError(word, expected=expected, got=given)
-        return columns[given]
+            raise ParameterError(word, expected=f"a column ({quoted(columns)})", got=given)
+        return columns[given], given
     if not isinstance(given, Column) and np.ndim(given) != 1:
         raise UserError(f"{word} must hold one value for each row, or be a name, got {given!r}.")
     column = given if isinstance(given, Column) else column_of(word, np.asarray(given))
@@ -487,7 +462,7 @@ def _given(table: Table, given: Any, word: str) -> Column | None:
             f"{word} holds {len(column.values):,} values, and there are {table.n_rows:,} rows: "
             f"expected one for each row."
         )
-    return column
+    return column, ""
 
 
 def _group_hashes(column: Column) -> np.ndarray:
@@ -564,13 +539,7 @@ def row_parts(X: Any, *, most: int | None = None) -> list[Any]:
 
 
 def large_in_batches(X: Any, y: Any) -> tuple[Any, Any]:
-    """Rows and labels as they are; for a large sparse matrix, a list of pairs with some of both.
-
-    >>> from scipy.sparse import csr_array
-    >>> X, y = large_in_batches(csr_array((50_000, 1000)), [0, 1] * 25_000)
-    >>> is_stream(X), y, [rows.shape for rows, _ in X[:2]]
-    (True, None, [(4000, 1000), (4000, 1000)])
-    """
+    """Rows and labels as they are; for a large sparse matrix, a list of pairs with some of both."""
     if not _is_sparse(X) or X.shape[0] * X.shape[1] <= LARGE:
         return X, y
     if y is not None and len(y) != X.shape[0]:
@@ -615,26 +584,22 @@ def _from_pandas(frame: Any) -> _Pieces:
 
 def _pandas_values(series: Any) -> _Values:
     """The values in NumPy's types; nullable numbers as floats, times in UTC, texts by codes."""
-    options: dict[str, Any] = {"dtype": object}
+    values: np.ndarray
     if getattr(series.dtype, "storage", None) == "pyarrow":
         return _arrow_values(series.array.__arrow_array__())
     if isinstance(series.dtype, np.dtype):
-        options = {}
+        values = series.to_numpy()
     elif series.dtype.kind in "iuf":
-        options = {"dtype": np.float64, "na_value": np.nan}
-    elif series.dtype.name.startswith("datetime64"):
-        options = {"dtype": "M8[us]"}
-    values: np.ndarray = series.to_numpy(**options)
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        is_time = series.dtype.name.startswith("datetime64")
+        values = series.to_numpy(dtype="M8[us]" if is_time else object)
     return values
 
 
 def _from_polars(frame: Any) -> _Pieces:
     _check_frame(frame, hint="X.collect() or X.to_frame()")
-    columns = frame.get_columns()
-    values = [series.to_numpy() for series in columns]
-    declared = ("Categorical", "Enum")
-    categorical = {i for i, s in enumerate(columns) if str(s.dtype).startswith(declared)}
-    return list(frame.columns), values, categorical, frame.height
+    return _from_pyarrow(frame.to_arrow())
 
 
 def _from_pyarrow(table: "pa.Table | pa.RecordBatch") -> _Pieces:
@@ -645,6 +610,11 @@ def _from_pyarrow(table: "pa.Table | pa.RecordBatch") -> _Pieces:
         columns[i] = columns[i].cast(columns[i].type.value_type)
     values = [_arrow_values(column) for column in columns]
     return list(table.schema.names), values, categorical, table.num_rows
+
+
+_GAPPED = {"float": "float32", "double": "float64"}  # of Arrow; NumPy's have missing values too
+_GAPPED |= {f"timestamp[{unit}]": f"M8[{unit}]" for unit in ("s", "ms", "us", "ns")}
+_WHOLE = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 def _arrow_values(column: Any) -> _Values:
@@ -716,11 +686,6 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
         )
     values = [objects(column) for column in zip(*rows, strict=True)]
     return list(range(widths[0])), values, set(), len(rows)
-
-
-_GAPPED = {"float": "float32", "double": "float64"}  # of Arrow; NumPy's have missing values too
-_GAPPED |= {f"timestamp[{unit}]": f"M8[{unit}]" for unit in ("s", "ms", "us", "ns")}
-_WHOLE = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 def _is_sparse(X: Any) -> bool:
