@@ -163,7 +163,8 @@ def test_a_new_kind_becomes_a_seen_one():
     )
     X, y = np.vstack([normal, pump]), np.repeat(["normal", "pump"], [600, 30])
     # Landmarks near what is new: without any, nothing could tell it from other new things.
-    landmarks = quick(n_landmarks=1400).fit(np.vstack([X, leak[:15]]), np.append(y, ["leak"] * 15))
+    more = np.vstack([X, leak[:15]]), np.append(y, ["leak"] * 15)
+    landmarks = quick(n_landmarks=1000, config=Config()).fit(*more)
     detector = like(landmarks.plan_).fit(X, y)
     fresh = rng.normal((0, -9), size=(50, 2))
     assert set(detector.predict_kind(fresh)) == {"unseen"}
