@@ -187,7 +187,7 @@ CASES = {
     "empty standard input": (lambda c: c.score("-"), "standard input is empty"),
     "line as a delimiter": (
         lambda c: c.score(c.good.rows, "--delimiter", "\n"),
-        "--delimiter must be one character other than a quote or a line break, got '\\n'",
+        "--delimiter must be one character other than a quote or a line break, like ';', got '\\n'",
     ),
     "other letters as a delimiter": (
         lambda c: c.score(c.good.rows, "--delimiter", "é"),

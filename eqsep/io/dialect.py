@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from eqsep.errors import ParameterError, UserError, quoted
 from eqsep.io.notation import (
@@ -17,11 +17,10 @@ from eqsep.io.notation import (
     date_order,
     decimal_mark,
     in_signs_of,
-    is_iso_date,
+    is_date,
     is_number,
     is_ruler,
     notations,
-    read_date,
 )
 
 if TYPE_CHECKING:
@@ -36,10 +35,12 @@ _MARKS = {
     "^": "carets",
     "::": "double colons",
 }  # the likelier first
+_DELIMITER = r'::|[^"\r\n\0\x80-\U0010ffff]'
 _COMMENT = "#"
 _AFTER_SPACE = re.compile(r' +"')  # a quote that Arrow would take for a part of the value
 _NOWHERE = "\x1f"  # the delimiter of files with one column
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SAMPLED = 200  # lines that are divided
 _LOOKED_AT = 60  # rows whose values are looked at
 _AGREED = 0.8  # the least share of rows with one number of values
@@ -67,29 +68,21 @@ class Layout:
     sheet: str | None = None  # of a spreadsheet; else the first that is not empty
 
     def __post_init__(self) -> None:
-        given = self.delimiter
-        if (
-            given is not None
-            and given not in _MARKS
-            and (len(given) != 1 or not given.isascii() or given in '"\r\n\0')
-        ):
-            raise ParameterError(
-                "delimiter",
-                expected="one character other than a quote or a line break",
-                got=given,
-                hint="Pass ';', for example.",
-            )
+        if self.delimiter is not None and not re.fullmatch(_DELIMITER, self.delimiter):
+            self._refuse("delimiter", "one character other than a quote or a line break, like ';'")
         if self.decimal not in (None, ".", ","):
-            raise ParameterError("decimal", expected="'.' or ','", got=self.decimal)
-        if self.thousands is not None and self.thousands not in THOUSANDS:
-            expected = f"one of {quoted(THOUSANDS)}"
-            raise ParameterError("thousands", expected=expected, got=self.thousands)
+            self._refuse("decimal", "'.' or ','")
+        if self.thousands not in (None, *THOUSANDS):
+            self._refuse("thousands", f"one of {quoted(THOUSANDS)}")
         if self.thousands and self.thousands == self.decimal:
-            expected = "another mark than that before decimals"
-            raise ParameterError("thousands", expected=expected, got=self.thousands)
+            self._refuse("thousands", "another mark than that before decimals")
         if self.skip is not None and self.skip < 0:
-            raise ParameterError("skip", expected="a number of lines", got=self.skip)
-        _check_encoding(self.encoding)
+            self._refuse("skip", "a number of lines")
+        if self.encoding is not None and not _is_encoding(self.encoding):
+            self._refuse("encoding", "a known encoding, such as utf-8, latin-1, cp1252 or utf-16")
+
+    def _refuse(self, option: str, expected: str) -> NoReturn:
+        raise ParameterError(option, expected=expected, got=getattr(self, option))
 
     def missing_in(self, column: str) -> tuple[str, ...]:
         """The words for a missing value in a column: the usual ones, if none are given."""
@@ -120,14 +113,11 @@ class Dialect:
         return self.notations.get(column, unseen)
 
 
-def _check_encoding(encoding: str | None) -> None:
+def _is_encoding(name: str) -> bool:
     try:
-        found = None if encoding is None else codecs.lookup(encoding)
+        return codecs.lookup(name)._is_text_encoding
     except (LookupError, ValueError):
-        found = None
-    if encoding is not None and (found is None or not getattr(found, "_is_text_encoding", True)):
-        expected = "a known encoding, such as utf-8, latin-1, cp1252 or utf-16"
-        raise ParameterError("encoding", expected=expected, got=encoding)
+        return False
 
 
 @dataclass(frozen=True)
@@ -376,15 +366,10 @@ def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | No
     for notation in in_signs_of(values, tried):
         if all(map(notation.reads, values)):
             return notation
-    if all(map(is_iso_date, values)):
+    if all(map(_ISO_DATE.match, values)):
         return None
-    try:
-        order = date_order(values)
-        for value in values:
-            read_date(value, order)
-    except ValueError:
-        return None
-    return Notation(dates=order)
+    order = date_order(values)
+    return Notation(dates=order) if all(is_date(value, order) for value in values) else None
 
 
 def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:

@@ -33,6 +33,13 @@ _MINUS_MOVED = {
     "brackets": (r"^\s*\((.*)\)\s*$", r"-\1"),
     "long": (r"^\s*−", "-"),
 }  # to a minus before the number
+_MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+TYPES = {
+    "number": pa.float64(),
+    "duration": pa.float64(),
+    "date": pa.timestamp("us"),
+    "boolean": pa.bool_(),
+}  # of text that is written plainly, by kind of column
 _FIRST = 1000  # values of a column that are tried before all of them
 
 
@@ -141,10 +148,9 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
         found = _in_notation(column, tried)
         if found is not None:
             return found
-    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        cast = _cast(column, kind)
-        if cast is not None:
-            return Understood(cast)
+    typed = _cast(column, pa.int64(), pa.float64(), *_MOMENTS)
+    if typed is not None:
+        return Understood(typed)
     if _all(column, _TRUTH):
         return Understood(pc.cast(pc.utf8_lower(column), pa.bool_()))
     if _all(column, _CLOCK_TIME):
@@ -164,17 +170,21 @@ def plain_type(column: Any) -> pa.DataType:
     return pa.string()
 
 
-def _cast(column: Any, kind: pa.DataType) -> Any:
-    """The column in a type, spaces around values ignored; None if some value is not of it."""
-    for part in (column.slice(0, _FIRST), column):
-        try:
-            found = pc.cast(part, kind)
-        except pa.ArrowInvalid:
-            try:
-                found = pc.cast(pc.utf8_trim_whitespace(part), kind)
-            except pa.ArrowInvalid:
-                return None
-    return found
+def _cast(column: Any, *kinds: pa.DataType) -> Any:
+    """The column in the first of some types that all values allow; None if none does."""
+    for kind in kinds:
+        with suppress(pa.ArrowInvalid):
+            _trimmed(column.slice(0, _FIRST), kind)
+            return _trimmed(column, kind)
+    return None
+
+
+def _trimmed(column: Any, kind: pa.DataType) -> Any:
+    """The column in a type, spaces around values ignored."""
+    try:
+        return pc.cast(column, kind)
+    except pa.ArrowInvalid:
+        return pc.cast(pc.utf8_trim_whitespace(column), kind)
 
 
 def _all(column: Any, pattern: str) -> bool:
@@ -264,11 +274,17 @@ def _mapped(column: Any, read: Callable[[str], Any], kind: pa.DataType) -> Any:
     return pa.chunked_array([found])
 
 
-def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
+def cast(column: Any, reads: str, written: Sequence[Notation] = ()) -> Any:
     """Strings in the type of a kind of column, if all of them can be; else as they are.
 
-    `written` are the notations of the column: of its file, then of the model.
+    The encoder reads the others value by value, and names one that it cannot read. `written` are
+    the notations of the column that are not plain: as its file shows, as the model knows.
     """
+    if not is_text(column.type):
+        return column
+    if not written and reads in TYPES:
+        with suppress(pa.ArrowInvalid):
+            return pc.cast(column, TYPES[reads])
     missing = next((n.missing for n in written if n.missing), ())
     if reads == "text":
         return without_missing(column, missing)[0] if missing else column
@@ -276,19 +292,13 @@ def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
     if reads in ("number", "duration"):
         for notation in written or [PLAIN]:
             plain = plain_numbers(column, notation)
-            for kind in (pa.float64(), pa.int64()):  # the second knows 0x10, as a fit does
-                found = _cast(plain, kind)
-                if found is not None:
-                    return found.cast(pa.float64())
+            found = _cast(plain, pa.float64(), pa.int64())  # the second knows 0x10, as a fit does
+            if found is not None:
+                return found.cast(pa.float64())
         times = clock_times(column) if reads == "duration" else None
         return plain if times is None else times
-    if reads == "boolean":
-        found = _cast(column, pa.bool_())
-        return column if found is None else found
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        found = _cast(column, kind)
-        if found is not None:
-            return found
-    orders = [n.dates for n in written if n.dates] or [date_order(column.drop_null().to_pylist())]
-    found = dates(column, orders[0])
+    found = _cast(column, *([pa.bool_()] if reads == "boolean" else _MOMENTS))
+    if found is None and reads != "boolean":
+        shown = next((n.dates for n in written if n.dates), "")
+        found = dates(column, shown or date_order(column.drop_null().to_pylist()))
     return column if found is None else found
