@@ -234,43 +234,38 @@ def transcoded(stream: Any, encoding: str, *, name: str) -> Iterator[bytes]:
 
 def western(stream: Any, *, name: str, on_other: Callable[[], None]) -> Iterator[bytes]:
     """Lines in UTF-8; those that are not are read as text of Western Europe."""
+    for lines in _whole_lines(stream, name=name):
+        try:
+            lines.decode()
+            yield lines
+        except UnicodeDecodeError:
+            on_other()
+            yield b"".join(decoded(line).encode() for line in lines.splitlines(keepends=True))
+
+
+def divided(stream: Any, split: Callable[[str], list[str]], *, name: str) -> Iterator[bytes]:
+    """Lines as those of a CSV file, divided into values by a function."""
+    for lines in _whole_lines(stream, name=name):
+        out = io.StringIO()
+        rows = (split(decoded(line)) for line in lines.splitlines() if line.strip())
+        try:
+            csv.writer(out, lineterminator="\n").writerows(rows)
+        except csv.Error as error:
+            raise UserError(f"A line of {name} cannot be read: {error}.") from error
+        yield out.getvalue().encode()
+
+
+def _whole_lines(stream: Any, *, name: str) -> Iterator[bytes]:
+    """The bytes of a stream in blocks that end with a line."""
     rest = b""
     while block := stream.read(_HEAD):
         data = rest + block
         end = data.rfind(b"\n") + 1
         if not end and len(data) > _LONGEST_LINE:
             raise too_long(name)
-        yield _in_utf8(data[:end], on_other)
+        yield data[:end]
         rest = data[end:]
-    yield _in_utf8(rest, on_other)
-
-
-def _in_utf8(lines: bytes, on_other: Callable[[], None]) -> bytes:
-    try:
-        lines.decode()
-    except UnicodeDecodeError:
-        on_other()
-        return b"".join(decoded(line).encode() for line in lines.splitlines(keepends=True))
-    return lines
-
-
-def divided(stream: Any, split: Callable[[str], list[str]], *, name: str) -> Iterator[bytes]:
-    """Lines as those of a CSV file, divided into values by a function."""
-    source, lines = lines_of(stream, name=name), [b""]
-    while lines:
-        lines, size = [], 0
-        for line in source:
-            lines += line.split(b"\r") if b"\r" in line else (line,)
-            size += len(line)
-            if size > _HEAD:
-                break
-        out = io.StringIO()
-        rows = (split(decoded(line)) for line in lines if line.strip())
-        try:
-            csv.writer(out, lineterminator="\n").writerows(rows)
-        except csv.Error as error:
-            raise UserError(f"A line of {name} cannot be read: {error}.") from error
-        yield out.getvalue().encode()
+    yield rest
 
 
 def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
