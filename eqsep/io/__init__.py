@@ -45,10 +45,10 @@ def read_table(
     label : str, default=None
         The column of labels, which is kept as it is written.
     **options
-        How text is written, where that is not to be inferred: `delimiter`, `header` (a bool),
+        How text is written, if that should not be inferred: `delimiter`, `header` (a bool),
         `decimal`, `thousands`, `encoding`, `skip` (lines before the table), `missing` (words for
-        missing values; "column=word" for one column), `sheet`; and `bad_rows`, a file to which
-        rows go that cannot be read, while the others are read.
+        missing values; "column=word" for one column), `sheet`; and `bad_rows`, a file for rows
+        that cannot be read.
 
     Returns
     -------

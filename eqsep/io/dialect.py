@@ -104,13 +104,8 @@ class Dialect:
     delimiter: str = ","
     split: Callable[[str], Row] | None = None  # a line into its values, if no delimiter can
     decimal: str | None = None  # as some value shows, or as given
-    notations: dict[str, Notation] = field(default_factory=dict)  # by column, if the rows show it
+    notations: dict[str, Notation | None] = field(default_factory=dict)  # by column, if known
     said: tuple[str, ...] = ()  # what was inferred and is not obvious
-
-    def notation(self, column: str) -> Notation | None:
-        """How a column is written, as far as the file shows it."""
-        unseen = Notation(",", ".") if self.decimal == "," else None
-        return self.notations.get(column, unseen)
 
 
 def _is_encoding(name: str) -> bool:
@@ -178,7 +173,8 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     values = _values(table[n:], len(columns), layout)
     decimal = layout.decimal or ("," if layout.thousands == "." else decimal_mark(values))
     tried = notations(decimal, layout.thousands, delimiter=form.delimiter)
-    shown = {c: how for c, v in zip(columns, values, strict=True) if (how := _notation(v, tried))}
+    unseen = Notation(",", ".") if decimal == "," else None
+    shown = {c: _notation(v, tried) or unseen for c, v in zip(columns, values, strict=True)}
     return Dialect(
         columns=columns,
         before=sum(map(len, lines[: start + last])),
@@ -278,12 +274,9 @@ def _after_titles(form: _Form) -> _Form:
     width = Counter(len(row) for row, _ in form.rows).most_common(1)[0][0]
     first = [sum(bool(value.strip()) for value in row) for row, _ in form.rows[:_MOST_TITLES]]
     n = next((i for i, n_values in enumerate(first) if n_values > 1), len(first))
-    if not n or n >= len(form.rows) or width < 2:
-        return form
-    header = form.rows[n][0]
-    if len(header) != width or any(map(is_number, header)):
-        return form
-    return replace(form, titles=n)
+    header = form.rows[n][0] if 0 < n < len(form.rows) else []
+    has_names = len(header) == width > 1 and not any(map(is_number, header))
+    return replace(form, titles=n) if has_names else form
 
 
 def _header_rows(table: Sequence[Row], layout: Layout) -> int:
@@ -297,11 +290,8 @@ def _header_rows(table: Sequence[Row], layout: Layout) -> int:
     at = [i for i, value in enumerate(first) if is_number(value)]
     if at:
         return int(_are_names(first, at, rows))
-    numeric = [
-        i
-        for i in range(len(first))
-        if rows and all(is_number(r[i]) for r in rows[len(rows) // 2 :])
-    ]
+    below = rows[len(rows) // 2 :]
+    numeric = [i for i in range(len(first)) if below and all(is_number(row[i]) for row in below)]
     n = 1
     if len(numeric) > 1:
         while n < min(_MOST_HEADERS, len(rows)) and _is_header(rows[n - 1], numeric):
@@ -323,11 +313,8 @@ def _are_names(first: Row, at: Sequence[int], rows: Sequence[Row]) -> bool:
 
 def _is_header(row: Row, numeric: Sequence[int]) -> bool:
     """Whether a row has words, and no number, in columns of numbers."""
-    values = [row[i].strip() for i in numeric]
-    words = [v for v in values if v.casefold() not in MISSING]
-    if any(map(is_number, values)):
-        return False
-    return bool(words) and len(words) + values.count("") == len(values)
+    words = [word for i in numeric if (word := row[i].strip())]
+    return bool(words) and not any(is_number(w) or w.casefold() in MISSING for w in words)
 
 
 def _names(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -335,8 +322,7 @@ def _names(rows: Sequence[Row]) -> tuple[str, ...]:
     rows = [row for row in rows if not is_ruler(row)] or rows
     last = rows[-1]
     if len(rows) == 1:
-        named = [value for value in last if value]
-        return tuple(last) if len(last) - len(named) < 2 else tuple(_numbered(last))
+        return tuple(last if last.count("") < 2 else _numbered(last))
     above = []
     for row in rows[:-1]:
         filled: Row = []
@@ -407,11 +393,8 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
     for least in (1.0, _AGREED_SPACES):
         if _agree(by_gaps, least):
             joined = (value.split() for row in by_gaps[1:] for value in row)
-            if _agree(by_spaces, least) and any(
-                len(v) > 1 and all(map(is_number, v)) for v in joined
-            ):
-                return str.split  # numbers with two spaces between them by chance
-            return _split_at_gaps
+            by_chance = any(len(v) > 1 and all(map(is_number, v)) for v in joined)
+            return str.split if by_chance and _agree(by_spaces, least) else _split_at_gaps
         if _agree(by_spaces, least):
             return str.split
         if below:

@@ -142,7 +142,7 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
     """A column in the type that all its values allow."""
     if column.null_count == len(column):
         return Understood(pa.chunked_array([pa.nulls(len(column))]))
-    if _all(column, _ALL_DIGITS) and pc.any(pc.match_substring_regex(column, _ZEROS)).as_py():
+    if _all(column, _ALL_DIGITS) and _some(column, _ZEROS):
         return Understood(column, None, "names, as some begin with 0")
     if comma:
         found = _in_notation(column, tried)
@@ -238,17 +238,15 @@ def plain_numbers(column: Any, notation: Notation) -> Any:
 def _dates(column: Any) -> Understood | None:
     """Dates in other forms than 2024-12-31; a column may have several."""
     first = column.slice(0, _FIRST).drop_null()
-    order = date_order(pc.unique(column.drop_null()).to_pylist()) if _date_like(first) else ""
-    found = dates(column, order) if order else None
+    if not _all(first, r"\d") or _some(first, r"^\s*[+-]?\d+\s*$"):
+        return None
+    order = date_order(pc.unique(column.drop_null()).to_pylist())
+    found = dates(column, order)
     if found is None:
         return None
     notation = Notation(dates=order)
     short = ", years of two digits as 1969 to 2068" if _some(column, _SHORT_YEAR) else ""
     return Understood(found, notation, notation.said() + short)
-
-
-def _date_like(column: Any) -> bool:
-    return _all(column, r"\d") and not _some(column, r"^\s*[+-]?\d+\s*$")
 
 
 def dates(column: Any, order: str) -> Any:

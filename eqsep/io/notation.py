@@ -207,10 +207,9 @@ def strange_numbers(values: Sequence[str]) -> list[str]:
     if len(values) <= _FEW or len(numbers) < _MOSTLY * len(values):
         return []
     unit = Counter(bare(value)[1] for value in numbers).most_common(1)[0][0]
-    same = [value for value in numbers if bare(value)[1] == unit]
+    same = {value for value in numbers if bare(value)[1] == unit}
     comma, point = ({v for v in same if re.fullmatch(_ONE_OF[m], bare(v)[0])} for m in ",.")
-    other = min(comma - point, point - comma, key=len)
-    usual = {*same} - other
+    usual = same - min(comma - point, point - comma, key=len)
     return [value for value in values if value not in usual]
 
 

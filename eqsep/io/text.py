@@ -335,8 +335,8 @@ class CsvFile:
         """Columns of strings, with their notation."""
         fields = {name: pa.field(name, pa.string()) for name in self.columns}
         certain = self.dialect.decimal is not None
-        for name, plain in fields.items():
-            notation = self.dialect.notation(name)
+        for name, notation in self.dialect.notations.items():
+            plain = fields[name]
             if notation == Notation():
                 fields[name] = plain.with_metadata(PLAINLY if certain else None)
             elif notation is not None:
