@@ -93,7 +93,6 @@ def open_table(
     Yields
     ------
     iterable of pyarrow.Table
-        The batches.
 
     Examples
     --------

@@ -151,10 +151,8 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     (('day', 'amount'), ';', ('values are divided by semicolons',))
     """
     lines = _LINE.findall(text)
-    start = layout.skip or 0
-    while start < len(lines) and not lines[start].strip():
-        start += 1
-    if start >= len(lines):
+    start = next((i for i in range(layout.skip or 0, len(lines)) if lines[i].strip()), None)
+    if start is None:
         raise UserError(f"{name} is empty: expected a line with the names of the columns.")
     comments = 0 if layout.skip is not None else _comment_lines(lines[start:])
     start += comments
