@@ -13,8 +13,8 @@ import pytest
 
 from eqsep.errors import Note, UserError
 from eqsep.io.dialect import Dialect, Layout, detect
-from eqsep.io.files import open_file
-from eqsep.io.inference import cast, written
+from eqsep.io.files import cast, open_file
+from eqsep.io.inference import written
 from eqsep.io.notation import (
     Notation,
     date_order,

@@ -35,8 +35,14 @@ from eqsep.distributed.mapping import total
 from eqsep.distributed.units import Divided, as_units
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
-from eqsep.io.files import count_values, files_of, joined, no_rows
-from eqsep.io.inference import annotated, cast, understood, written
+from eqsep.io.files import (
+    cast,
+    count_values,
+    files_of,
+    joined,
+    no_rows,
+)
+from eqsep.io.inference import annotated, understood, written
 from eqsep.io.notation import Notation
 from eqsep.io.streams import STANDARD_INPUT, stamp_of
 from eqsep.labels import NORMAL, USUAL_NORMAL, natural_order

@@ -20,8 +20,8 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.runs import PersistentAlarms, Runs
 from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import Choice, chosen, is_table, pieces
-from eqsep.io.inference import cast, is_text, without_missing, written
+from eqsep.io.files import Choice, cast, chosen, is_table, pieces
+from eqsep.io.inference import is_text, without_missing, written
 from eqsep.io.text import unreadable
 from eqsep.persistence import ModelFileError, load_model, read_model
 from eqsep.persistence.container import MAGIC

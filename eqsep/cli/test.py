@@ -20,7 +20,7 @@ from eqsep.cli.labelled import InputSpec, check_some_label
 from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
-from eqsep.io.inference import cast
+from eqsep.io.files import cast
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report import write_report
 from eqsep.report.assessments import AssessmentReport, assessment_report

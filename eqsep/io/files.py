@@ -4,7 +4,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.io.dialect import Layout
-from eqsep.io.inference import TYPES, cast, is_text, notation_of, understood, written
+from eqsep.io.inference import cast_as, is_text, notation_of, understood, written
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
 from eqsep.io.sheets import open_sheet
 from eqsep.io.streams import STANDARD_INPUT, read_unchanged
@@ -46,6 +46,12 @@ _FIRST_BYTES = {
     b"PK\x03\x04": "sheet",  # a zip file, like new spreadsheets
     b"\xd0\xcf\x11\xe0": "sheet",
 }
+_TYPES = {
+    "number": pa.float64(),
+    "duration": pa.float64(),
+    "date": pa.timestamp("us"),
+    "boolean": pa.bool_(),
+}  # of text that is written plainly
 _USUAL = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare types
 _FIRST = 1000  # rows that are looked at before all of them
 _WIDE = 5  # times as many columns as rows
@@ -244,6 +250,22 @@ def is_table(path: Path) -> bool:
     return ending_of(path) in _FORMATS
 
 
+def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa.ChunkedArray:
+    """Strings in the type of a kind of column, if all of them can be; else as they are.
+
+    The encoder reads the others value by value, and names one that it cannot read. `written` are
+    the notations of the column that are not plain: as its file shows, as the model knows.
+    """
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    if not written:
+        if reads == "text":
+            return column
+        with suppress(pa.ArrowInvalid, KeyError):
+            return pc.cast(column, _TYPES[reads])
+    return cast_as(column, reads, written)
+
+
 @dataclass(frozen=True)
 class ArrowFile:
     """A Parquet or Arrow file, whose columns have types."""
@@ -424,7 +446,7 @@ def _typed(table: pa.Table, schema: pa.Schema, *, name: str, before: int) -> pa.
         if kind != "text" and is_text(column.type):
             bad = unreadable(column, field.name, kind)
             if bad is None:
-                column = pa.chunked_array([pa.nulls(len(column), TYPES[kind])])
+                column = pa.chunked_array([pa.nulls(len(column), _TYPES[kind])])
             else:
                 row = pc.index(bad, True).as_py()
                 raise UserError(

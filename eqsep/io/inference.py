@@ -34,12 +34,6 @@ _MINUS_MOVED = {
     "long": (r"^\s*−", "-"),
 }  # to a minus before the number
 _MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
-TYPES = {
-    "number": pa.float64(),
-    "duration": pa.float64(),
-    "date": pa.timestamp("us"),
-    "boolean": pa.bool_(),
-}  # of text that is written plainly, by kind of column
 _FIRST = 1000  # values of a column that are tried before all of them
 
 
@@ -272,17 +266,8 @@ def _mapped(column: Any, read: Callable[[str], Any], kind: pa.DataType) -> Any:
     return pa.chunked_array([found])
 
 
-def cast(column: Any, reads: str, written: Sequence[Notation] = ()) -> Any:
-    """Strings in the type of a kind of column, if all of them can be; else as they are.
-
-    The encoder reads the others value by value, and names one that it cannot read. `written` are
-    the notations of the column that are not plain: as its file shows, as the model knows.
-    """
-    if not is_text(column.type):
-        return column
-    if not written and reads in TYPES:
-        with suppress(pa.ArrowInvalid):
-            return pc.cast(column, TYPES[reads])
+def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
+    """The same as `files.cast`, for strings in any notation."""
     missing = next((n.missing for n in written if n.missing), ())
     if reads == "text":
         return without_missing(column, missing)[0] if missing else column
