@@ -193,7 +193,7 @@ CASES = {
         lambda c: c.score(c.good.rows, "--delimiter", "é"),
         "--delimiter must be one character",
     ),
-    "long delimiter": (lambda c: c.fit(c.good.rows, "--delimiter", "::"), "one character"),
+    "long delimiter": (lambda c: c.fit(c.good.rows, "--delimiter", "<>"), "one character"),
     "label absent": (
         lambda c: c.fit(c.good.rows, label="attack"),
         "has no column 'attack': its columns are 'size', 'shape', 'kind'",
