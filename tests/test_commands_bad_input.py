@@ -187,13 +187,13 @@ CASES = {
     "empty standard input": (lambda c: c.score("-"), "standard input is empty"),
     "line as a delimiter": (
         lambda c: c.score(c.good.rows, "--delimiter", "\n"),
-        "--delimiter must be one character other than a quote or a line break, got '\\n'",
+        "--delimiter must be one character other than a quote or a line break, like ';', got '\\n'",
     ),
     "other letters as a delimiter": (
         lambda c: c.score(c.good.rows, "--delimiter", "é"),
         "--delimiter must be one character",
     ),
-    "long delimiter": (lambda c: c.fit(c.good.rows, "--delimiter", "::"), "one character"),
+    "long delimiter": (lambda c: c.fit(c.good.rows, "--delimiter", "<>"), "one character"),
     "label absent": (
         lambda c: c.fit(c.good.rows, label="attack"),
         "has no column 'attack': its columns are 'size', 'shape', 'kind'",

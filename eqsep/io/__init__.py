@@ -1,15 +1,4 @@
-"""Tables of any dialect in and out of files: what the command reads, Python reads too.
-
->>> import tempfile, pathlib
->>> path = pathlib.Path(tempfile.mkdtemp(), "payments.csv")
->>> _ = path.write_text("day;amount\\n31.12.2024;1.234,50 €\\n01.01.2025;n/a\\n")
->>> import warnings
->>> with warnings.catch_warnings():
-...     warnings.simplefilter("ignore")  # notes on what was inferred
-...     table = read_table(path)
->>> table.column("amount").to_pylist()
-[1234.5, None]
-"""
+"""Tables of any dialect in and out of files: what the command reads, Python reads too."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +10,7 @@ import pyarrow as pa
 
 from eqsep.errors import EqsepWarning, UserError, did_you_mean, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import TypedPieces, chosen, mixed_columns, whole, with_categories
+from eqsep.io.files import TypedPieces, mixed_columns, whole, with_categories
 from eqsep.io.text import BadRows
 from eqsep.io.writing import check_table_out, output_format, table_writer
 
@@ -56,10 +45,10 @@ def read_table(
     label : str, default=None
         The column of labels, which is kept as it is written.
     **options
-        How text is written, where that is not to be inferred: `delimiter`, `header` (a bool),
+        How text is written, if that should not be inferred: `delimiter`, `header` (a bool),
         `decimal`, `thousands`, `encoding`, `skip` (lines before the table), `missing` (words for
-        missing values; "column=word" for one column), `sheet`; and `bad_rows`, a file to which
-        rows go that cannot be read, while the others are read.
+        missing values; "column=word" for one column), `sheet`; and `bad_rows`, a file for rows
+        that cannot be read.
 
     Returns
     -------
@@ -76,7 +65,7 @@ def read_table(
     {'heat': [1.5, None]}
     """
     layout, writing = _layout(options)
-    categorical, drop = _names(categorical), _names(drop)
+    categorical, drop = _listed(categorical), _listed(drop)
     labels = [] if label is None else [label]
     with writing:
         texts = [*categorical, *labels]
@@ -104,7 +93,6 @@ def open_table(
     Yields
     ------
     iterable of pyarrow.Table
-        The batches.
 
     Examples
     --------
@@ -117,12 +105,8 @@ def open_table(
     """
     layout, writing = _layout(options)
     wanted = None if columns is None else list(columns)
-
-    def choose(there: list[str]) -> list[str]:
-        return there if wanted is None else chosen(wanted, there, name="The table")
-
     with writing:
-        yield TypedPieces(_paths(path), choose, layout)
+        yield TypedPieces(_paths(path), lambda there: there if wanted is None else wanted, layout)
 
 
 def write_table(table: object, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -158,14 +142,12 @@ def write_table(table: object, path: str | os.PathLike[str], *, format: str | No
         write(content)
 
 
-def _names(given: str | Iterable[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+def _listed(given: Any) -> list[Any]:
+    return [given] if isinstance(given, str | os.PathLike) else list(given)
 
 
 def _paths(path: Paths) -> list[str]:
-    if isinstance(path, str | os.PathLike):
-        return [os.fspath(path)]
-    return [os.fspath(one) for one in path]
+    return [os.fspath(one) for one in _listed(path)]
 
 
 def _layout(options: dict[str, Any]) -> tuple[Layout, Any]:
@@ -177,9 +159,8 @@ def _layout(options: dict[str, Any]) -> tuple[Layout, Any]:
         raise TypeError(
             f"Unknown option {unknown[0]!r}: expected one of {', '.join(known)}.{meant}"
         )
-    missing = options.get("missing")
-    if missing is not None:
-        options["missing"] = (missing,) if isinstance(missing, str) else tuple(missing)
+    if options.get("missing") is not None:
+        options["missing"] = tuple(_listed(options["missing"]))
     bad_rows = options.pop("bad_rows", None)
     if bad_rows is None:
         return Layout(**options), nullcontext()

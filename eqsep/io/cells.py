@@ -22,7 +22,11 @@ def main(path: str, wanted: str = "") -> int:
     from python_calamine import CalamineError, CalamineWorkbook
 
     rows: list[list[Any]] = []
-    _bound_memory()
+    if os.name == "posix":
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, hard))
     try:
         book = CalamineWorkbook.from_path(path)
         there: list[str] = book.sheet_names
@@ -40,14 +44,6 @@ def main(path: str, wanted: str = "") -> int:
     out.flush()
     sys.stderr.write(json.dumps({"sheet": name, "sheets": there}))
     return 0
-
-
-def _bound_memory() -> None:
-    if os.name == "posix":
-        import resource
-
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, hard))
 
 
 def _text(cell: Any) -> str:

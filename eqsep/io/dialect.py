@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from eqsep.errors import ParameterError, UserError, quoted
 from eqsep.io.notation import (
@@ -17,11 +17,10 @@ from eqsep.io.notation import (
     date_order,
     decimal_mark,
     in_signs_of,
-    is_iso_date,
+    is_date,
     is_number,
     is_ruler,
     notations,
-    read_date,
 )
 
 if TYPE_CHECKING:
@@ -36,10 +35,12 @@ _MARKS = {
     "^": "carets",
     "::": "double colons",
 }  # the likelier first
+_DELIMITER = r'::|[^"\r\n\0\x80-\U0010ffff]'
 _COMMENT = "#"
 _AFTER_SPACE = re.compile(r' +"')  # a quote that Arrow would take for a part of the value
 _NOWHERE = "\x1f"  # the delimiter of files with one column
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SAMPLED = 200  # lines that are divided
 _LOOKED_AT = 60  # rows whose values are looked at
 _AGREED = 0.8  # the least share of rows with one number of values
@@ -67,29 +68,21 @@ class Layout:
     sheet: str | None = None  # of a spreadsheet; else the first that is not empty
 
     def __post_init__(self) -> None:
-        given = self.delimiter
-        if (
-            given is not None
-            and given not in _MARKS
-            and (len(given) != 1 or not given.isascii() or given in '"\r\n\0')
-        ):
-            raise ParameterError(
-                "delimiter",
-                expected="one character other than a quote or a line break",
-                got=given,
-                hint="Pass ';', for example.",
-            )
+        if self.delimiter is not None and not re.fullmatch(_DELIMITER, self.delimiter):
+            self._refuse("delimiter", "one character other than a quote or a line break, like ';'")
         if self.decimal not in (None, ".", ","):
-            raise ParameterError("decimal", expected="'.' or ','", got=self.decimal)
-        if self.thousands is not None and self.thousands not in THOUSANDS:
-            expected = f"one of {quoted(THOUSANDS)}"
-            raise ParameterError("thousands", expected=expected, got=self.thousands)
+            self._refuse("decimal", "'.' or ','")
+        if self.thousands not in (None, *THOUSANDS):
+            self._refuse("thousands", f"one of {quoted(THOUSANDS)}")
         if self.thousands and self.thousands == self.decimal:
-            expected = "another mark than that before decimals"
-            raise ParameterError("thousands", expected=expected, got=self.thousands)
+            self._refuse("thousands", "another mark than that before decimals")
         if self.skip is not None and self.skip < 0:
-            raise ParameterError("skip", expected="a number of lines", got=self.skip)
-        _check_encoding(self.encoding)
+            self._refuse("skip", "a number of lines")
+        if self.encoding is not None and not _is_encoding(self.encoding):
+            self._refuse("encoding", "a known encoding, such as utf-8, latin-1, cp1252 or utf-16")
+
+    def _refuse(self, option: str, expected: str) -> NoReturn:
+        raise ParameterError(option, expected=expected, got=getattr(self, option))
 
     def missing_in(self, column: str) -> tuple[str, ...]:
         """The words for a missing value in a column: the usual ones, if none are given."""
@@ -111,23 +104,15 @@ class Dialect:
     delimiter: str = ","
     split: Callable[[str], Row] | None = None  # a line into its values, if no delimiter can
     decimal: str | None = None  # as some value shows, or as given
-    notations: dict[str, Notation] = field(default_factory=dict)  # by column, if the rows show it
+    notations: dict[str, Notation | None] = field(default_factory=dict)  # by column, if known
     said: tuple[str, ...] = ()  # what was inferred and is not obvious
 
-    def notation(self, column: str) -> Notation | None:
-        """How a column is written, as far as the file shows it."""
-        unseen = Notation(",", ".") if self.decimal == "," else None
-        return self.notations.get(column, unseen)
 
-
-def _check_encoding(encoding: str | None) -> None:
+def _is_encoding(name: str) -> bool:
     try:
-        found = None if encoding is None else codecs.lookup(encoding)
+        return codecs.lookup(name)._is_text_encoding
     except (LookupError, ValueError):
-        found = None
-    if encoding is not None and (found is None or not getattr(found, "_is_text_encoding", True)):
-        expected = "a known encoding, such as utf-8, latin-1, cp1252 or utf-16"
-        raise ParameterError("encoding", expected=expected, got=encoding)
+        return False
 
 
 @dataclass(frozen=True)
@@ -166,10 +151,8 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     (('day', 'amount'), ';', ('values are divided by semicolons',))
     """
     lines = _LINE.findall(text)
-    start = layout.skip or 0
-    while start < len(lines) and not lines[start].strip():
-        start += 1
-    if start >= len(lines):
+    start = next((i for i in range(layout.skip or 0, len(lines)) if lines[i].strip()), None)
+    if start is None:
         raise UserError(f"{name} is empty: expected a line with the names of the columns.")
     comments = 0 if layout.skip is not None else _comment_lines(lines[start:])
     start += comments
@@ -188,7 +171,8 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     values = _values(table[n:], len(columns), layout)
     decimal = layout.decimal or ("," if layout.thousands == "." else decimal_mark(values))
     tried = notations(decimal, layout.thousands, delimiter=form.delimiter)
-    shown = {c: how for c, v in zip(columns, values, strict=True) if (how := _notation(v, tried))}
+    unseen = Notation(",", ".") if decimal == "," else None
+    shown = {c: _notation(v, tried) or unseen for c, v in zip(columns, values, strict=True)}
     return Dialect(
         columns=columns,
         before=sum(map(len, lines[: start + last])),
@@ -288,12 +272,9 @@ def _after_titles(form: _Form) -> _Form:
     width = Counter(len(row) for row, _ in form.rows).most_common(1)[0][0]
     first = [sum(bool(value.strip()) for value in row) for row, _ in form.rows[:_MOST_TITLES]]
     n = next((i for i, n_values in enumerate(first) if n_values > 1), len(first))
-    if not n or n >= len(form.rows) or width < 2:
-        return form
-    header = form.rows[n][0]
-    if len(header) != width or any(map(is_number, header)):
-        return form
-    return replace(form, titles=n)
+    header = form.rows[n][0] if 0 < n < len(form.rows) else []
+    has_names = len(header) == width > 1 and not any(map(is_number, header))
+    return replace(form, titles=n) if has_names else form
 
 
 def _header_rows(table: Sequence[Row], layout: Layout) -> int:
@@ -307,11 +288,8 @@ def _header_rows(table: Sequence[Row], layout: Layout) -> int:
     at = [i for i, value in enumerate(first) if is_number(value)]
     if at:
         return int(_are_names(first, at, rows))
-    numeric = [
-        i
-        for i in range(len(first))
-        if rows and all(is_number(r[i]) for r in rows[len(rows) // 2 :])
-    ]
+    below = rows[len(rows) // 2 :]
+    numeric = [i for i in range(len(first)) if below and all(is_number(row[i]) for row in below)]
     n = 1
     if len(numeric) > 1:
         while n < min(_MOST_HEADERS, len(rows)) and _is_header(rows[n - 1], numeric):
@@ -333,11 +311,8 @@ def _are_names(first: Row, at: Sequence[int], rows: Sequence[Row]) -> bool:
 
 def _is_header(row: Row, numeric: Sequence[int]) -> bool:
     """Whether a row has words, and no number, in columns of numbers."""
-    values = [row[i].strip() for i in numeric]
-    words = [v for v in values if v.casefold() not in MISSING]
-    if any(map(is_number, values)):
-        return False
-    return bool(words) and len(words) + values.count("") == len(values)
+    words = [word for i in numeric if (word := row[i].strip())]
+    return bool(words) and not any(is_number(w) or w.casefold() in MISSING for w in words)
 
 
 def _names(rows: Sequence[Row]) -> tuple[str, ...]:
@@ -345,8 +320,7 @@ def _names(rows: Sequence[Row]) -> tuple[str, ...]:
     rows = [row for row in rows if not is_ruler(row)] or rows
     last = rows[-1]
     if len(rows) == 1:
-        named = [value for value in last if value]
-        return tuple(last) if len(last) - len(named) < 2 else tuple(_numbered(last))
+        return tuple(last if last.count("") < 2 else _numbered(last))
     above = []
     for row in rows[:-1]:
         filled: Row = []
@@ -376,15 +350,10 @@ def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | No
     for notation in in_signs_of(values, tried):
         if all(map(notation.reads, values)):
             return notation
-    if all(map(is_iso_date, values)):
+    if all(map(_ISO_DATE.match, values)):
         return None
-    try:
-        order = date_order(values)
-        for value in values:
-            read_date(value, order)
-    except ValueError:
-        return None
-    return Notation(dates=order)
+    order = date_order(values)
+    return Notation(dates=order) if all(is_date(value, order) for value in values) else None
 
 
 def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:
@@ -422,11 +391,8 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
     for least in (1.0, _AGREED_SPACES):
         if _agree(by_gaps, least):
             joined = (value.split() for row in by_gaps[1:] for value in row)
-            if _agree(by_spaces, least) and any(
-                len(v) > 1 and all(map(is_number, v)) for v in joined
-            ):
-                return str.split  # numbers with two spaces between them by chance
-            return _split_at_gaps
+            by_chance = any(len(v) > 1 and all(map(is_number, v)) for v in joined)
+            return str.split if by_chance and _agree(by_spaces, least) else _split_at_gaps
         if _agree(by_spaces, least):
             return str.split
         if below:

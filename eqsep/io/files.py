@@ -52,6 +52,7 @@ _TYPES = {
     "date": pa.timestamp("us"),
     "boolean": pa.bool_(),
 }  # of text that is written plainly
+_USUAL = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare types
 _FIRST = 1000  # rows that are looked at before all of them
 _WIDE = 5  # times as many columns as rows
 _FEW = 20  # distinct values; in a column of numbers or dates, one of them has a digit
@@ -301,10 +302,9 @@ class ArrowFile:
 
     def _checked(self, table: pa.Table) -> pa.Table:
         for i, field in enumerate(table.schema):
-            if pa.types.is_string_view(field.type):  # not all of pyarrow knows it
-                table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
-            if pa.types.is_float16(field.type):  # nor this
-                table = table.set_column(i, field.name, table.column(i).cast(pa.float32()))
+            if field.type in _USUAL:
+                column = table.column(i).cast(_USUAL[field.type])
+                table = table.set_column(i, field.name, column)
             value = getattr(field.type, "value_type", field.type)
             if "string" in str(value):
                 table.column(i).validate(full=True)  # a damaged file may hold other bytes
@@ -446,7 +446,7 @@ def _typed(table: pa.Table, schema: pa.Schema, *, name: str, before: int) -> pa.
         if kind != "text" and is_text(column.type):
             bad = unreadable(column, field.name, kind)
             if bad is None:
-                column = pa.chunked_array([pa.array([None] * len(column), _TYPES[kind])])
+                column = pa.chunked_array([pa.nulls(len(column), _TYPES[kind])])
             else:
                 row = pc.index(bad, True).as_py()
                 raise UserError(

@@ -33,6 +33,7 @@ _MINUS_MOVED = {
     "brackets": (r"^\s*\((.*)\)\s*$", r"-\1"),
     "long": (r"^\s*−", "-"),
 }  # to a minus before the number
+_MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
 _FIRST = 1000  # values of a column that are tried before all of them
 
 
@@ -135,16 +136,15 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
     """A column in the type that all its values allow."""
     if column.null_count == len(column):
         return Understood(pa.chunked_array([pa.nulls(len(column))]))
-    if _all(column, _ALL_DIGITS) and pc.any(pc.match_substring_regex(column, _ZEROS)).as_py():
+    if _all(column, _ALL_DIGITS) and _some(column, _ZEROS):
         return Understood(column, None, "names, as some begin with 0")
     if comma:
         found = _in_notation(column, tried)
         if found is not None:
             return found
-    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        cast = _cast(column, kind)
-        if cast is not None:
-            return Understood(cast)
+    typed = _cast(column, pa.int64(), pa.float64(), *_MOMENTS)
+    if typed is not None:
+        return Understood(typed)
     if _all(column, _TRUTH):
         return Understood(pc.cast(pc.utf8_lower(column), pa.bool_()))
     if _all(column, _CLOCK_TIME):
@@ -164,17 +164,21 @@ def plain_type(column: Any) -> pa.DataType:
     return pa.string()
 
 
-def _cast(column: Any, kind: pa.DataType) -> Any:
-    """The column in a type, spaces around values ignored; None if some value is not of it."""
-    for part in (column.slice(0, _FIRST), column):
-        try:
-            found = pc.cast(part, kind)
-        except pa.ArrowInvalid:
-            try:
-                found = pc.cast(pc.utf8_trim_whitespace(part), kind)
-            except pa.ArrowInvalid:
-                return None
-    return found
+def _cast(column: Any, *kinds: pa.DataType) -> Any:
+    """The column in the first of some types that all values allow; None if none does."""
+    for kind in kinds:
+        with suppress(pa.ArrowInvalid):
+            _trimmed(column.slice(0, _FIRST), kind)
+            return _trimmed(column, kind)
+    return None
+
+
+def _trimmed(column: Any, kind: pa.DataType) -> Any:
+    """The column in a type, spaces around values ignored."""
+    try:
+        return pc.cast(column, kind)
+    except pa.ArrowInvalid:
+        return pc.cast(pc.utf8_trim_whitespace(column), kind)
 
 
 def _all(column: Any, pattern: str) -> bool:
@@ -228,17 +232,15 @@ def plain_numbers(column: Any, notation: Notation) -> Any:
 def _dates(column: Any) -> Understood | None:
     """Dates in other forms than 2024-12-31; a column may have several."""
     first = column.slice(0, _FIRST).drop_null()
-    order = date_order(pc.unique(column.drop_null()).to_pylist()) if _date_like(first) else ""
-    found = dates(column, order) if order else None
+    if not _all(first, r"\d") or _some(first, r"^\s*[+-]?\d+\s*$"):
+        return None
+    order = date_order(pc.unique(column.drop_null()).to_pylist())
+    found = dates(column, order)
     if found is None:
         return None
     notation = Notation(dates=order)
     short = ", years of two digits as 1969 to 2068" if _some(column, _SHORT_YEAR) else ""
     return Understood(found, notation, notation.said() + short)
-
-
-def _date_like(column: Any) -> bool:
-    return _all(column, r"\d") and not _some(column, r"^\s*[+-]?\d+\s*$")
 
 
 def dates(column: Any, order: str) -> Any:
@@ -265,10 +267,7 @@ def _mapped(column: Any, read: Callable[[str], Any], kind: pa.DataType) -> Any:
 
 
 def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
-    """Strings in the type of a kind of column, if all of them can be; else as they are.
-
-    `written` are the notations of the column: of its file, then of the model.
-    """
+    """The same as `files.cast`, for strings in any notation."""
     missing = next((n.missing for n in written if n.missing), ())
     if reads == "text":
         return without_missing(column, missing)[0] if missing else column
@@ -276,19 +275,13 @@ def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
     if reads in ("number", "duration"):
         for notation in written or [PLAIN]:
             plain = plain_numbers(column, notation)
-            for kind in (pa.float64(), pa.int64()):  # the second knows 0x10, as a fit does
-                found = _cast(plain, kind)
-                if found is not None:
-                    return found.cast(pa.float64())
+            found = _cast(plain, pa.float64(), pa.int64())  # the second knows 0x10, as a fit does
+            if found is not None:
+                return found.cast(pa.float64())
         times = clock_times(column) if reads == "duration" else None
         return plain if times is None else times
-    if reads == "boolean":
-        found = _cast(column, pa.bool_())
-        return column if found is None else found
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        found = _cast(column, kind)
-        if found is not None:
-            return found
-    orders = [n.dates for n in written if n.dates] or [date_order(column.drop_null().to_pylist())]
-    found = dates(column, orders[0])
+    found = _cast(column, *([pa.bool_()] if reads == "boolean" else _MOMENTS))
+    if found is None and reads != "boolean":
+        shown = next((n.dates for n in written if n.dates), "")
+        found = dates(column, shown or date_order(column.drop_null().to_pylist()))
     return column if found is None else found

@@ -37,7 +37,6 @@ _DATES = tuple(  # compiled on first use: that takes as long as scoring a row
     )
 )
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
-_ISO = r"\d{4}-\d{2}-\d{2}"
 _FEW = 20  # distinct values: so few are names, even if most of them are numbers
 _MOSTLY = 0.9  # the share of numbers from which the others are taken for mistakes
 _CENTURY = 69  # years of two digits from here are in the 1900s
@@ -208,21 +207,21 @@ def strange_numbers(values: Sequence[str]) -> list[str]:
     if len(values) <= _FEW or len(numbers) < _MOSTLY * len(values):
         return []
     unit = Counter(bare(value)[1] for value in numbers).most_common(1)[0][0]
-    same = [value for value in numbers if bare(value)[1] == unit]
+    same = {value for value in numbers if bare(value)[1] == unit}
     comma, point = ({v for v in same if re.fullmatch(_ONE_OF[m], bare(v)[0])} for m in ",.")
-    other = min(comma - point, point - comma, key=len)
-    usual = {*same} - other
+    usual = same - min(comma - point, point - comma, key=len)
     return [value for value in values if value not in usual]
 
 
 def strange_dates(values: Sequence[str]) -> list[str]:
     """The distinct values that are not dates, if nearly all of many are."""
     order = date_order(values)
-    others = [value for value in values if not _is_date(value, order)]
+    others = [value for value in values if not is_date(value, order)]
     return others if len(values) > _FEW and len(others) <= (1 - _MOSTLY) * len(values) else []
 
 
-def _is_date(text: str, order: str) -> bool:
+def is_date(text: str, order: str) -> bool:
+    """Whether a text stands for a date."""
     try:
         read_date(text, order)
     except ValueError:
@@ -234,11 +233,6 @@ def is_ruler(row: Sequence[str]) -> bool:
     """Whether a row is a line drawn below the header."""
     drawn = "".join(row).replace(" ", "")
     return len(drawn) > len(row) and set(drawn) <= set("-=+:|_")
-
-
-def is_iso_date(text: str) -> bool:
-    """Whether a text begins as 2024-12-31 does."""
-    return re.match(_ISO, text) is not None
 
 
 def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:

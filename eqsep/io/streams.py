@@ -71,11 +71,7 @@ def stamp_of(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
 def raw_stream(path: str) -> Iterator[Any]:
     """The bytes of a file, unpacked, or of standard input."""
     if path == STANDARD_INPUT:
-        stream = _StandardInput()
-        try:
-            yield stream
-        finally:
-            stream.end()
+        yield _StandardInput()
     else:
         with _opened(path) as file:
             yield gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
@@ -106,11 +102,6 @@ class _CountedFile(io.FileIO):
         self._report(n or 0)  # None from a device that has nothing yet
         return n
 
-    def readall(self) -> bytes:
-        data = super().readall()
-        self._report(len(data))
-        return data
-
 
 def _first_byte(handle: int, path: str) -> bytes:
     """The first byte in a pipe, or none if it is open to write and nothing was written so far."""
@@ -129,9 +120,10 @@ def _first_byte(handle: int, path: str) -> bytes:
 
 
 class _Reading(io.RawIOBase):
-    """A stream that other threads read from, and that can be ended at once."""
+    """A stream that other threads read from, and that can be ended at once, with its source."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Any = None) -> None:
+        self._source = source
         self._lock = threading.Lock()
         self._unwanted = False
 
@@ -156,12 +148,10 @@ class _Reading(io.RawIOBase):
     def end(self) -> None:
         """Return nothing to later reads, and wait for the present one."""
         self._unwanted = True
-        self._end_source()
+        if isinstance(self._source, _Reading):
+            self._source.end()
         with self._lock:
             pass
-
-    def _end_source(self) -> None:
-        """End the stream that this one reads."""
 
 
 class _StandardInput(_Reading):
@@ -184,15 +174,11 @@ class Rejoined(_Reading):
     """Bytes that were read, and the stream that goes on after them."""
 
     def __init__(self, first: bytes, rest: Any) -> None:
-        super().__init__()
-        self._first, self._rest = first, rest
-
-    def _end_source(self) -> None:
-        if isinstance(self._rest, _Reading):
-            self._rest.end()
+        super().__init__(rest)
+        self._first = first
 
     def _next(self, n: int) -> bytes:
-        data: bytes = self._first[:n] or self._rest.read(n)
+        data: bytes = self._first[:n] or self._source.read(n)
         self._first = self._first[len(data) :]
         return data
 
@@ -225,11 +211,8 @@ class Parts(_Reading):
     """The bytes that an iterator makes of those of a stream."""
 
     def __init__(self, parts: Iterator[bytes], source: _Reading) -> None:
-        super().__init__()
-        self._parts, self._source, self._ready = parts, source, b""
-
-    def _end_source(self) -> None:
-        self._source.end()
+        super().__init__(source)
+        self._parts, self._ready = parts, b""
 
     def _next(self, n: int) -> bytes:
         if not self._ready:
@@ -251,38 +234,20 @@ def transcoded(stream: Any, encoding: str, *, name: str) -> Iterator[bytes]:
 
 def western(stream: Any, *, name: str, on_other: Callable[[], None]) -> Iterator[bytes]:
     """Lines in UTF-8; those that are not are read as text of Western Europe."""
-    rest = b""
-    while block := stream.read(_HEAD):
-        data = rest + block
-        end = data.rfind(b"\n") + 1
-        if not end and len(data) > _LONGEST_LINE:
-            raise too_long(name)
-        yield _in_utf8(data[:end], on_other)
-        rest = data[end:]
-    yield _in_utf8(rest, on_other)
-
-
-def _in_utf8(lines: bytes, on_other: Callable[[], None]) -> bytes:
-    try:
-        lines.decode()
-    except UnicodeDecodeError:
-        on_other()
-        return b"".join(decoded(line).encode() for line in lines.splitlines(keepends=True))
-    return lines
+    for lines in _whole_lines(stream, name=name):
+        try:
+            lines.decode()
+            yield lines
+        except UnicodeDecodeError:
+            on_other()
+            yield b"".join(decoded(line).encode() for line in lines.splitlines(keepends=True))
 
 
 def divided(stream: Any, split: Callable[[str], list[str]], *, name: str) -> Iterator[bytes]:
     """Lines as those of a CSV file, divided into values by a function."""
-    source, lines = lines_of(stream, name=name), [b""]
-    while lines:
-        lines, size = [], 0
-        for line in source:
-            lines += line.split(b"\r") if b"\r" in line else (line,)
-            size += len(line)
-            if size > _HEAD:
-                break
+    for lines in _whole_lines(stream, name=name):
         out = io.StringIO()
-        rows = (split(decoded(line)) for line in lines if line.strip())
+        rows = (split(decoded(line)) for line in lines.splitlines() if line.strip())
         try:
             csv.writer(out, lineterminator="\n").writerows(rows)
         except csv.Error as error:
@@ -290,17 +255,28 @@ def divided(stream: Any, split: Callable[[str], list[str]], *, name: str) -> Ite
         yield out.getvalue().encode()
 
 
+def _whole_lines(stream: Any, *, name: str) -> Iterator[bytes]:
+    """The bytes of a stream in blocks that end with a line."""
+    rest = b""
+    while block := stream.read(_HEAD):
+        data = rest + block
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) > _LONGEST_LINE:
+            raise too_long(name)
+        yield data[:end]
+        rest = data[end:]
+    yield rest
+
+
 def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
     """The encoding of a file that begins so, and the length of its byte order mark."""
     mark = next((bom for bom in _BOMS if head.startswith(bom)), b"")
-    if layout.encoding is not None:
-        same = mark and codecs.lookup(_BOMS[mark]).name.startswith(
-            codecs.lookup(layout.encoding).name
-        )
-        return (_BOMS[mark] if same else layout.encoding), len(mark) if same else 0
+    shown, given = _BOMS.get(mark, ""), layout.encoding
+    if given is not None and not shown.startswith(codecs.lookup(given).name):
+        return given, 0
     if mark:
-        return _BOMS[mark], len(mark)
-    even, odd = head[0:4096:2], head[1:4096:2]
+        return shown, len(mark)
+    even, odd = head[0:_FIRST:2], head[1:_FIRST:2]
     if odd.count(0) > len(odd) / 3 and not even.count(0):
         return "utf-16-le", 0
     if even.count(0) > len(even) / 3 and not odd.count(0):

@@ -335,8 +335,8 @@ class CsvFile:
         """Columns of strings, with their notation."""
         fields = {name: pa.field(name, pa.string()) for name in self.columns}
         certain = self.dialect.decimal is not None
-        for name, plain in fields.items():
-            notation = self.dialect.notation(name)
+        for name, notation in self.dialect.notations.items():
+            plain = fields[name]
             if notation == Notation():
                 fields[name] = plain.with_metadata(PLAINLY if certain else None)
             elif notation is not None:
@@ -476,7 +476,7 @@ def _json_row(line: bytes) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise UserError(f"This is no JSON: {error}.") from error
+        raise UserError(f"This is not JSON: {error}.") from error
     except RecursionError as error:
         raise UserError("This is nested too deep to be read.") from error
     if _SURROGATE.search(line):
@@ -486,7 +486,7 @@ def _json_row(line: bytes) -> dict[str, Any]:
             half = error.object[error.start]
             raise UserError(f"This holds {half!r}, half of a character. Correct it.") from error
     if not isinstance(row, dict):
-        raise UserError("This is no JSON object: expected {'column': value, …}.")
+        raise UserError("This is not a JSON object: expected {'column': value, …}.")
     return row
 
 

@@ -32,7 +32,6 @@ _RUN = (
     f"In the format {SPREADSHEET!r} they are written as text, after an apostrophe."
 )
 _DIGITS, _LEAST = 6, 1e-300
-_DTYPES = {pa.float64(): np.float64, pa.int64(): np.int64}
 Write = Callable[[pa.Table], None]
 
 
@@ -58,12 +57,11 @@ def output_format(out: str, wanted: str | None) -> str:
 
 def check_table_out(out: str) -> None:
     """Refuse a place where no table can be written."""
-    path = Path(out)
     if out == STANDARD_OUTPUT:
         return
-    if path.is_dir():
+    if Path(out).is_dir():
         raise UserError(f"{out} is a folder: pass the name of a file for the scores.")
-    check_folder(path)
+    check_folder(Path(out))
 
 
 def check_folder(path: Path) -> None:
@@ -254,16 +252,16 @@ def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_string(kind):
         places = {text: i for i, text in enumerate(dict.fromkeys(values))}  # often few
         texts = [text.encode() for text in places]
-        held = [np.cumsum([0, *map(len, texts)], dtype=np.int32), b"".join(texts)]
-        distinct = pa.Array.from_buffers(kind, len(texts), [None, *map(pa.py_buffer, held)])
+        ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+        distinct = pa.Array.from_buffers(kind, len(texts), buffers)
         rows = np.fromiter(map(places.__getitem__, values), np.int64, len(values))
         return distinct.take(as_column(rows, pa.int64()))
     if pa.types.is_boolean(kind):
-        held = [np.packbits(values, bitorder="little")]
+        held = np.packbits(values, bitorder="little")
     else:
-        held = [np.ascontiguousarray(values, dtype=_DTYPES[kind])]
-    buffers = [None, *map(pa.py_buffer, held)]
-    return pa.Array.from_buffers(kind, len(values), buffers)
+        held = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(held)])
 
 
 def shortened(table: pa.Table, kind: str) -> pa.Table:
