@@ -109,7 +109,7 @@ def test_the_command_and_its_page_say_how_soon(home):
     )
     rows = Page(page.read_text()).rows("How soon")
     assert [row[0] for row in rows[1:]] == ["leak", "overall"]
-    assert "--group run --persist 2/3" in re.sub("<[^>]*>", "", page.read_text())
+    assert "--time at --persist 2/3" in re.sub("<[^>]*>", "", page.read_text())
 
 
 def test_persistence_needs_an_order(home):

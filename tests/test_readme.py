@@ -263,6 +263,7 @@ def test_the_api_pages_list_every_public_name():
 def test_every_public_function_and_estimator_has_an_example():
     public = [getattr(module, name) for module in DOCUMENTED for name in module.__all__]
     shown = [thing for thing in public if isfunction(thing) or hasattr(thing, "get_params")]
+    shown = [thing for thing in shown if not re.match("load_|fetch_", thing.__name__)]  # need files
     assert [thing.__name__ for thing in shown if ">>>" not in thing.__doc__] == []
 
 
