@@ -152,8 +152,13 @@ class Judges(schemas.Kept, WithoutCaches):
                 n_units[-1], weight = len(counts), 1 / counts[place]
             tables.append(_weights_by_rank(rank, weight, self.fold[own], self.n_folds))
         lacking, distance = ordered
-        weights = np.concatenate(tables)
-        return _Ranks(self._first, lacking, distance, weights, np.array(n_units))
+        return _Ranks(
+            first=self._first,
+            lacking=lacking,
+            distance=distance,
+            weight_from_rank=np.concatenate(tables),
+            n_units=np.array(n_units),
+        )
 
     @cached_property
     def _near(self) -> tuple[SparseManhattan, np.ndarray, np.ndarray]:
