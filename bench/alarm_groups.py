@@ -39,7 +39,8 @@ def arrived() -> Iterator[tuple[str, Detector, Any, np.ndarray]]:
     for seed in range(3):
         rows = list(islice(arriving(seed), PAYMENTS))
         kind = np.array([kind for _, kind in rows])
-        yield f"payments {seed}", payments, rows_for(payments, [row for row, _ in rows]), kind
+        known = rows_for(payments.model_, [row for row, _ in rows])
+        yield f"payments {seed}", payments, known, kind
     for name, seen in SEEN.items():
         rows, rng = table_of(name), np.random.default_rng(0)
         kinds = [str(kind) for kind in np.unique(rows.kind)]
