@@ -1,6 +1,5 @@
 """The dialect of a text file: its delimiter, header and notations, from its first lines."""
 
-import codecs
 import csv
 import re
 from collections import Counter
@@ -110,9 +109,10 @@ class Dialect:
 
 def _is_encoding(name: str) -> bool:
     try:
-        return codecs.lookup(name)._is_text_encoding
+        "a".encode(name)
     except (LookupError, ValueError):
         return False
+    return True
 
 
 @dataclass(frozen=True)
