@@ -89,6 +89,7 @@ def test_a_link_signs_in_and_leaves_no_token_behind(served):
         assert served.console.tokens["view"] not in page.url + page.content()
 
 
+@pytest.mark.extra
 def test_a_refused_token_forgets_not_where_one_was_going(served):
     with served.browser.new_context(base_url=served.home) as context:
         page = context.new_page()
@@ -155,6 +156,7 @@ def _chosen(page):
     return [int(field.get_attribute("value")) for field in hidden.all()]
 
 
+@pytest.mark.extra
 def test_a_group_is_promoted_in_one_step(served, page):
     ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
     page.goto("/m/pumps/groups")
@@ -171,6 +173,7 @@ def test_a_group_is_promoted_in_one_step(served, page):
     assert ws.ledger.live("pumps").digest == first.digest
 
 
+@pytest.mark.extra
 def test_several_groups_become_one_kind(served, page):
     ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
     taken = ws.intake.take("pumps", pump_rows((0, 9), 7, seed=7, machine="m4"))
@@ -199,6 +202,7 @@ def test_several_groups_become_one_kind(served, page):
         connection.execute(delete(table).where(table.c.id.in_([row.id for row in taken])))
 
 
+@pytest.mark.extra
 def test_a_group_opens_and_lets_go_of_what_does_not_belong(page):
     page.goto("/m/pumps/groups")
     page.get_by_role("link", name="and 7 more: open").click()
@@ -214,6 +218,7 @@ def test_a_group_opens_and_lets_go_of_what_does_not_belong(page):
     expect(rows).to_have_count(12)
 
 
+@pytest.mark.extra
 def test_keys_move_select_judge_and_undo(served, page):
     page.goto("/m/pumps/inbox?kind=leak")
     page.keyboard.press("1")
@@ -244,6 +249,7 @@ def test_keys_move_select_judge_and_undo(served, page):
     expect(page.locator("[data-selected]")).to_have_text("3 selected")
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("path", ["inbox?kind=leak", "groups", "alarm"])
 def test_enter_in_a_field_previews_the_kind_that_is_typed_or_nothing(served, page, path):
     leak = served.console.ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
@@ -268,6 +274,7 @@ def test_enter_in_a_field_previews_the_kind_that_is_typed_or_nothing(served, pag
         served.console.ws.alarms.assign([leak], None)
 
 
+@pytest.mark.extra
 def test_shift_selects_on_the_way_and_lets_go_on_the_way_back(page):
     page.goto("/m/pumps/inbox?kind=unseen")
     ticked = page.locator("input[name=id]:checked")
@@ -288,6 +295,7 @@ def test_shift_selects_on_the_way_and_lets_go_on_the_way_back(page):
     assert places == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.extra
 def test_keys_judge_the_row_that_they_are_on(page):
     page.set_viewport_size({"width": 1280, "height": 620})
     page.goto("/m/pumps/inbox")
@@ -318,6 +326,7 @@ def test_keys_judge_the_row_that_they_are_on(page):
     expect(ticked).to_have_count(1)
 
 
+@pytest.mark.extra
 def test_the_keys_stay_on_their_row_when_others_go(page):
     page.goto("/m/pumps/inbox?kind=unseen")
     for box in page.locator("input[name=id]").all()[:2]:
@@ -334,6 +343,7 @@ def test_the_keys_stay_on_their_row_when_others_go(page):
     expect(page.locator("tr.here")).to_have_attribute("data-id", fourth)
 
 
+@pytest.mark.extra
 def test_what_is_selected_while_the_list_comes_again_stays_selected(page):
     page.goto("/m/pumps/inbox?kind=unseen")
     boxes = page.locator("#list input[name=id]")
@@ -380,6 +390,7 @@ def test_figures_and_counts_follow_verdicts(page):
     expect(leaks).to_have_text("leak (3)")
 
 
+@pytest.mark.extra
 def test_going_back_asks_first(served, page):
     ws = served.console.ws
     alarm = ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
@@ -395,6 +406,7 @@ def test_going_back_asks_first(served, page):
     ws.verdicts.undo([verdict.id for verdict in given], by="test")
 
 
+@pytest.mark.extra
 def test_alarms_that_arrive_are_told_and_do_not_disturb(served, page):
     ws = served.console.ws
     page.clock.install()
@@ -466,6 +478,7 @@ UNHEARD = """() => {
 }"""
 
 
+@pytest.mark.extra
 def test_on_a_telephone_verdicts_come_before_long_tables(served, page):
     page.set_viewport_size({"width": 390, "height": 844})
     alarms = served.console.ws.alarms.inbox("pumps", Filter(kind="unseen")).alarms
@@ -480,6 +493,7 @@ def test_on_a_telephone_verdicts_come_before_long_tables(served, page):
     assert score["x"] + score["width"] <= chip["x"]
 
 
+@pytest.mark.extra
 def test_the_watch_draws_its_picture(page):
     page.goto("/m/pumps/watch")
     expect(page.locator(".plot canvas")).to_be_visible()
@@ -487,6 +501,7 @@ def test_the_watch_draws_its_picture(page):
     expect(page.get_by_role("table", name="Rows and alarms a minute")).to_be_visible()
 
 
+@pytest.mark.extra
 def test_the_playground_is_the_library(page):
     page.goto("/playground")
     X = np.random.default_rng(0).normal(size=(14, 2))
@@ -505,6 +520,7 @@ def test_the_playground_is_the_library(page):
     np.testing.assert_allclose(found, model.decision_function(X + np.array([0.3, 0])), atol=1e-9)
 
 
+@pytest.mark.extra
 def test_the_playground_by_keys(page):
     page.goto("/playground")
     found = page.locator("#found-seen")

@@ -58,6 +58,7 @@ def test_rates_that_cannot_be_promised_are_left_out():
     assert kept_promises([], calibration=np.arange(99)) == ()
 
 
+@pytest.mark.extra
 def test_promises_are_kept_as_often_as_the_confidence_says():
     rng = np.random.default_rng(0)
     verdicts = [

@@ -166,6 +166,7 @@ def dies_twice(batch, *, folder):
 MARK = make_mixed_demo(n_samples=1600, as_frame=True, random_state=0).X["amount"][400]
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_processes_that_die_in_the_survey_and_in_the_sums_change_nothing(table, tmp_path):
     blocks = ray.data.from_arrow([table.slice(400 * i, 400) for i in range(4)])
@@ -179,6 +180,7 @@ def dies(unit, place):  # noqa: ARG001
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_process_that_always_dies_ends_the_work_with_an_error(monkeypatch):
     monkeypatch.setattr(mapping, "RETRIES", 1)

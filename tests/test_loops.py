@@ -158,6 +158,7 @@ print(scores.tobytes().hex())
 """
 
 
+@pytest.mark.extra
 def test_processes_that_start_at_once_on_an_empty_cache_all_score_alike(tmp_path):
     expected, cache = run(SCORED, cwd=tmp_path), tmp_path / "cache"
     started = [

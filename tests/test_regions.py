@@ -215,6 +215,7 @@ def test_slabs_are_measured_to_the_third_digit_where_corners_can_be_counted():
     assert abs(value - 0.568) < 3.5 * np.hypot(error, 0.0016)
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize(("n", "k", "margin"), [(12, 24, 3.0), (2, 900, 0.5), (40, 4000, 10.0)])
 def test_corners_are_not_counted_where_draws_of_all_slabs_say_more(n, k, margin, monkeypatch):
     found = SimpleNamespace(x=np.ones(n + 1))  # a ball of radius 1 in all slabs

@@ -90,6 +90,7 @@ LABELLED = {  # how many of 480 rows are labelled normal, and what the page call
 }
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("n_labelled", LABELLED)
 def test_alarms_among_doubted_rows_are_not_called_false(rows, n_labelled):
     path, called = rows.parent / "report.html", LABELLED[n_labelled]
