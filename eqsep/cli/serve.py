@@ -11,8 +11,9 @@ from eqsep.cli.inputs import load_detector
 from eqsep.errors import MissingExtraError, UserError, counted
 
 try:
+    from eqsep.serve import backups
     from eqsep.serve.web.server import Serving, serve
-    from eqsep.serve.workspace import Workspace
+    from eqsep.serve.workspace import DATABASE, Workspace, make_folder
 except ModuleNotFoundError as error:
     raise MissingExtraError(
         f"eqsep serve needs the package {error.name}. Install: pip install 'eqsep[serve]'"
@@ -76,6 +77,9 @@ def run(
         keep_quiet=keep_quiet,
         names=tuple(map(str.lower, name or ())),
     )
+    path = data / DATABASE
+    if database is None and path.is_file() and path.stat().st_size:  # not the first start
+        backups.check(path)
     with asked.bound() as sock:
         with closing(asked.workspace()) as ws:
             with print_warnings():
@@ -126,6 +130,28 @@ def token(
             typer.echo(ws.people.issue(name, role, by=_BY))
 
 
+@app.command()
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="To write; it must not exist.")],
+    data: Data = HERE,
+) -> None:
+    """Copy the database of a service to a file, while it runs or not."""
+    backups.back_up(_database(data), file)
+    Screen().print_line(f"{file}: {file.stat().st_size / 1e6:.1f} MB, checked")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="That a backup wrote.")],
+    data: Data = HERE,
+) -> None:
+    """Put a backup in the place of the database of a service that is stopped."""
+    make_folder(data)
+    aside = backups.restore(file, data / DATABASE)
+    kept = "" if aside is None else f"; the database that was there is now {aside}"
+    Screen().print_line(f"{data / DATABASE} is {file} again{kept}")
+
+
 def mcp(data: Data = HERE, database: Database = None) -> None:
     """Let an assistant look at alarms and propose verdicts, by the Model Context Protocol."""
     from eqsep.serve.mcp import server
@@ -137,14 +163,21 @@ def mcp(data: Data = HERE, database: Database = None) -> None:
 def _url(data: Path, database: str | None) -> str:
     if database is not None:
         return database
-    data.mkdir(parents=True, exist_ok=True)
-    return f"sqlite:///{data.resolve() / 'eqsep.db'}"
+    make_folder(data)
+    return f"sqlite:///{data.resolve() / DATABASE}"
+
+
+def _database(data: Path) -> Path:
+    """The file of an existing service."""
+    if not (data / DATABASE).is_file():
+        raise UserError(f"{data} holds no service: pass --data with the folder of one.")
+    return data / DATABASE
 
 
 def _workspace(data: Path, database: str | None) -> Workspace:
     """The store of an existing service."""
-    if database is None and not (data / "eqsep.db").is_file():
-        raise UserError(f"{data} holds no service: pass --data with the folder of one.")
+    if database is None:
+        _database(data)
     return Workspace(_url(data, database))
 
 

@@ -124,10 +124,10 @@ class Intake:
         second = None if shadow is None else self._ledger.detector(shadow).model_
         if model.plan.windows is None:
             scored = _scored(model, rows, second)
-            with self._store.writing() as connection:
+            with self._store.writing(synced=False) as connection:
                 answers = self._stored(connection, name, live, scored, settings)
         else:
-            with self._store.writing() as connection:
+            with self._store.writing(synced=False) as connection:
                 runs = OpenRuns(connection, name, model)
                 runs.lock()
                 scored = _scored(model, runs.extended(rows), second)

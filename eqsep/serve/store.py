@@ -1,7 +1,9 @@
 """The store: one database, in transactions that are done whole or not at all."""
 
 import json
-from contextlib import AbstractContextManager
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import time as now  # seconds since 1970
 from typing import Any
@@ -15,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.serve import schema
 
-__all__ = ["Conflict", "Missing", "Store", "now"]
+__all__ = ["Conflict", "Missing", "Store", "make_private", "now"]
 
 _PATIENCE = 30.0  # seconds that a writer waits for another one
 
@@ -39,9 +41,15 @@ class Store:
         self.engine = _engine(url)
         _migrate(self.engine)
 
-    def writing(self) -> AbstractContextManager[Connection]:
-        """A transaction: all that is done in it is kept once it ends, or nothing is."""
-        return self.engine.begin()
+    @contextmanager
+    def writing(self, *, synced: bool = True) -> Iterator[Connection]:
+        """A transaction: all that is done in it is kept once it ends, or nothing is.
+
+        A power cut can undo the last transactions that are not `synced`, but no part of one.
+        """
+        connected = self.engine.connect().execution_options(synced=synced)
+        with connected as connection, connection.begin():
+            yield connection
 
     def reading(self) -> Connection:
         """A connection that sees one state of the store."""
@@ -69,14 +77,25 @@ class Store:
         self.engine.dispose()
 
 
+def make_private(path: Path) -> None:
+    """Make an empty file, if there is none, that only its owner can read."""
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    path.chmod(0o600)
+
+
 def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
-        options: dict[str, Any] = {"json_serializer": _json}
+        # A value of a row must not get into a log by the message of an error.
+        options: dict[str, Any] = {"json_serializer": _json, "hide_parameters": True}
         if parsed.get_backend_name() == "sqlite":
             options["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
             if parsed.database in (None, "", ":memory:"):
                 options["poolclass"] = StaticPool  # one connection: it is the database
+            else:
+                make_private(Path(parsed.database))  # SQLite's other files get the same mode
+        else:
+            options["pool_pre_ping"] = True  # a database that was restarted closes connections
         engine = create_engine(parsed, **options)
     except (ArgumentError, NoSuchModuleError) as error:
         raise UserError(
@@ -86,6 +105,11 @@ def _engine(url: str) -> Engine:
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f'{url.split(":")[0]} needs the package {error.name}: pip install "eqsep[team]".'
+        ) from error
+    except OSError as error:
+        raise UserError(
+            f"The database {parsed.database} cannot be used: {error.strerror}. Expected a file in "
+            f"a folder that can be written."
         ) from error
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _set_up_sqlite)
@@ -100,14 +124,19 @@ def _json(value: Any) -> str:
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions begin when we say so
-    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
+    for setting in ("journal_mode=WAL", "secure_delete=ON"):
         connection.execute(f"PRAGMA {setting}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
     """Begin as a writer where it may write: two that have read cannot both go on to write."""
-    reads = connection.get_execution_options().get("reads", False)
-    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+    options = connection.get_execution_options()
+    if options.get("reads", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    synced = options.get("synced", True)
+    connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if synced else 'NORMAL'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _migrate(engine: Engine) -> None:

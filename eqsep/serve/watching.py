@@ -161,7 +161,7 @@ class Watching:
         monitor.write(file)
         mine = (table.c.model == name) & (table.c.worker == self._worker)
         values = {"at": now(), "state": file.getvalue()}
-        with self._store.writing() as connection:
+        with self._store.writing(synced=False) as connection:
             if not connection.execute(update(table).where(mine).values(**values)).rowcount:
                 old = table.c.at < now() - _FORGOTTEN_AFTER
                 connection.execute(delete(table).where(old))

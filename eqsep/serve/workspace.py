@@ -12,6 +12,13 @@ from eqsep.serve.store import Store
 from eqsep.serve.verdicts import Verdicts
 from eqsep.serve.watching import Watching
 
+DATABASE = "eqsep.db"  # the file in a service's folder
+
+
+def make_folder(folder: Path) -> None:
+    """Make a service's folder, if there is none, that only its owner can look into."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
 
 class Workspace:
     """A store and what works on it; the API, the console and the MCP server only call these.
@@ -57,8 +64,8 @@ class Workspace:
     @classmethod
     def in_folder(cls, folder: Path) -> Self:
         """The workspace in a folder, which is created if it does not exist."""
-        folder.mkdir(parents=True, exist_ok=True)
-        return cls(f"sqlite:///{folder.resolve() / 'eqsep.db'}")
+        make_folder(folder)
+        return cls(f"sqlite:///{folder.resolve() / DATABASE}")
 
     def close(self) -> None:
         """Save the monitors and close the database."""
