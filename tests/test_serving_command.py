@@ -6,14 +6,19 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
+from copy import copy
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
 from invoking import CliRunner
-from served import HOT, small_detector
+from served import HOT, machine_rows, small_detector
 
+from eqsep import Detector
 from eqsep.cli import app
+from eqsep.detector import Config
+from eqsep.serve.ledger import digest
 from eqsep.serve.workspace import Workspace
 
 
@@ -150,6 +155,40 @@ def test_other_machines_are_warned_of_and_a_team_keeps_its_tokens(tmp_path, monk
     words = (model, "--database", url, "--host", "0.0.0.0", "--port", "0", "--name", "Box.example")
     first, second = run(*words), run(*words)
     assert "can be reached from other machines" in first.output
-    assert "machines, added" in first.output
-    assert "added" not in second.output
+    assert "machines, version 1: added" in first.output
+    assert "machines, version 1\n" in second.output
     assert "a new one: eqsep serve token NAME" in second.output
+
+
+def test_a_file_that_was_replaced_is_named_at_the_start_and_taken_if_asked(
+    tmp_path, monkeypatch, model
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("eqsep.cli.serve.serve", lambda *_: None)
+    words = (model, "--port", "0")
+    assert "added" in run(*words).output
+    before = small_detector().model_
+    copy(small_detector()).partial_fit(machine_rows(50, seed=3)).save(model)
+    second = run(*words)
+    assert "version 1: not that of" in second.output
+    assert "--take makes it live" in second.output
+    third = run(*words, "--take")
+    assert "version 2: taken from" in third.output
+    assert "--take" not in run(*words).output
+    with closing(Workspace.in_folder(tmp_path / "eqsep-serve")) as ws:
+        assert ws.ledger.replay("machines").same_bits
+        assert [(e.who, e.action) for e in ws.people.audit() if e.action == "take"] == [
+            ("eqsep serve", "take")
+        ]
+        assert ws.ledger.revert("machines", 1, by="ada").digest == digest(before)
+
+
+def test_a_file_with_other_columns_is_not_taken(tmp_path, monkeypatch, model):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("eqsep.cli.serve.serve", lambda *_: None)
+    run(model, "--port", "0")
+    rows = [{"heat": row["heat"]} for row in machine_rows()]
+    Detector(n_landmarks=20, random_state=0, config=Config.fast()).fit(rows).save(model)
+    ran = run(model, "--port", "0", "--take")
+    assert ran.exit_code == 2
+    assert "other columns" in ran.output

@@ -12,6 +12,7 @@ from eqsep.errors import MissingExtraError, UserError, counted
 
 try:
     from eqsep.serve import backups
+    from eqsep.serve.ledger import digest
     from eqsep.serve.web.server import Serving, serve
     from eqsep.serve.workspace import DATABASE, Workspace, make_folder
 except ModuleNotFoundError as error:
@@ -21,6 +22,8 @@ except ModuleNotFoundError as error:
 
 _RUN = "run"
 _BY = "eqsep serve token"
+_HERE = "eqsep serve"
+_OTHER = "which differs from the file that was added: --take makes it live"
 
 
 class _Serve(CommandGroup):
@@ -56,6 +59,10 @@ def run(
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, max=64, help="Processes that share the store.")
     ] = 1,
+    take: Annotated[
+        bool,
+        typer.Option("--take", help="Make MODEL live, if its file differs from what was added."),
+    ] = False,
     entity: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="That says whose a row is: a card, a host, a machine."),
@@ -83,9 +90,9 @@ def run(
     with asked.bound() as sock:
         with closing(asked.workspace()) as ws:
             with print_warnings():
-                added = _added(ws, model, entity)
+                live = _live(ws, model, entity, take=take)
             token = _first_token(ws, is_shared=database is not None)
-        _print_served(asked, sock.getsockname()[1], token, added)
+        _print_served(asked, sock.getsockname()[1], token, live)
         serve(asked, sock)
 
 
@@ -181,34 +188,41 @@ def _workspace(data: Path, database: str | None) -> Workspace:
     return Workspace(_url(data, database))
 
 
-def _added(ws: Workspace, model: Path | None, entity: str | None) -> str | None:
-    """Add the model if there is none of its name, and say which column names the entity."""
-    names = ws.ledger.names()
-    if model is None:
+def _live(ws: Workspace, model: Path | None, entity: str | None, *, take: bool) -> list[str]:
+    """Add the model if there is none of its name; which version of each model is live, in words."""
+    said = {}
+    if model is not None:
+        name, detector = model.stem, load_detector(model)
+        is_new = name not in ws.ledger.names()
+        if is_new:
+            ws.ledger.add(name, detector, by=_HERE)
+            said[name] = "added"
+        elif digest(detector.model_) != ws.ledger.added(name).digest:
+            if take:
+                ws.ledger.take(name, detector, by=_HERE)
+            said[name] = f"taken from {model}" if take else f"not that of {model}, {_OTHER}"
         if entity is not None:
-            raise UserError("--entity is a column of the rows of MODEL: pass the model too.")
-        return None
-    name = model.stem
-    if name not in names:
-        ws.ledger.add(name, load_detector(model), by="eqsep serve")
-    if entity is not None:
-        ws.ledger.set_settings(name, entity=entity)
-    return None if name in names else name
+            ws.ledger.set_settings(name, entity=entity)
+    elif entity is not None or take:
+        option = "--take" if take else "--entity"
+        raise UserError(f"{option} is about MODEL: pass the model too.")
+    lives = {name: ws.ledger.live(name).id for name in ws.ledger.names()}
+    return [f"{n}, version {v}{f': {said[n]}' if n in said else ''}" for n, v in lives.items()]
 
 
 def _first_token(ws: Workspace, *, is_shared: bool) -> str | None:
     """A token to begin with: a new one at each start, and once where the store is a team's."""
     if is_shared and ws.people.all():
         return None
-    return ws.people.issue("owner", "admin", by="eqsep serve")
+    return ws.people.issue("owner", "admin", by=_HERE)
 
 
-def _print_served(asked: Serving, port: int, token: str | None, added: str | None) -> None:
+def _print_served(asked: Serving, port: int, token: str | None, live: list[str]) -> None:
     host = "127.0.0.1" if asked.host in ("0.0.0.0", "::") else asked.host
     lines = {"console": f"http://{f'[{host}]' if ':' in host else host}:{port}"}
     lines["token"] = token or "as issued; a new one: eqsep serve token NAME --role admin"
-    if added is not None:
-        lines["model"] = f"{added}, added"
+    if live:
+        lines["model"] = "; ".join(live)
     console = Screen()
     console.print_lines(lines)
     if not asked.is_local:

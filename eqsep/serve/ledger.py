@@ -252,6 +252,12 @@ def _check_servable(name: str, detector: object) -> None:
         )
 
 
+def _reads(detector: Detector) -> dict[str, str | None]:
+    """The columns of a detector, and as what each is read."""
+    learnt = detector.plan_.table_columns
+    return {name: None if column is None else column.reads for name, column in learnt.items()}
+
+
 class Alongside(TypedDict, total=False):
     """What else is done in the transaction of a version, and the live version that was `seen`."""
 
@@ -306,6 +312,34 @@ class Ledger:
             there = _placed(settings or {}, detector.kinds_)
             connection.execute(insert(schema.models).values(name=name, live=number, settings=there))
             connection.execute(audit_entry(by, ADD, model=name, version=number))
+        self._keep(number, detector)
+        return self.version(number)
+
+    def added(self, name: str) -> Version:
+        """The latest version that came from a file, not from what was learnt here."""
+        table = schema.versions
+        mine = (table.c.model == name) & (table.c.operation == ADD)
+        found = self._store.first(select(table).where(mine).order_by(table.c.id.desc()))
+        return _version(found)
+
+    def take(self, name: str, detector: Detector, *, by: str) -> Version:
+        """Make another fitted detector live in the place of a model.
+
+        What was learnt here since stays in the log, where `revert` finds it.
+        """
+        _check_servable(name, detector)
+        if _reads(detector) != _reads(self.live_detector(name)):
+            raise UserError(
+                f"The file has other columns than the model {name!r} that is served: serve it "
+                f"under another name."
+            )
+        with self._store.writing() as connection:
+            number = _write(connection, name, Change(ADD, by, "taken from its file"), detector)
+            mine = schema.models.c.name == name
+            settings = connection.execute(select(schema.models.c.settings).where(mine)).scalar_one()
+            changes = {"live": number, "settings": _placed(settings, detector.kinds_)}
+            connection.execute(update(schema.models).where(mine).values(**changes))
+            connection.execute(audit_entry(by, "take", model=name, version=number))
         self._keep(number, detector)
         return self.version(number)
 
