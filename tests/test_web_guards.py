@@ -2,6 +2,8 @@
 
 import json
 import logging
+import re
+import time
 from functools import partial
 from html.parser import HTMLParser
 from urllib.parse import parse_qs, quote, urlsplit
@@ -50,6 +52,8 @@ NEEDS = {
     ("POST", f"{API}/tokens"): ("admin", {"name": "eve", "role": "view"}),
     ("DELETE", f"{API}/tokens/eve"): ("admin", None),
     ("GET", f"{API}/audit"): ("admin", None),
+    ("GET", f"{API}/sessions"): ("admin", None),
+    ("DELETE", f"{API}/sessions/1"): ("admin", None),
     ("GET", f"{API}/me"): ("view", None),
     ("GET", "/metrics"): ("view", None),
     ("GET", "/openapi.json"): ("view", None),
@@ -141,19 +145,81 @@ def test_a_browser_enters_its_token_once_and_scripts_cannot_read_it(service):
     assert "SameSite=strict" in cookie
     assert client.get(f"{API}/me").json()["name"] == "judge"
     assert service.ws.people.audit()[0].action == "login"
-    csrf = _csrf(service.tokens["judge"])
+    csrf = _csrf(client)
     gone = client.post("/logout", headers={"X-CSRF-Token": csrf}, follow_redirects=False)
     assert gone.headers["location"] == "/login"
     assert client.get(f"{API}/me").status_code == 401
 
 
-def _csrf(token):
-    from starlette.requests import Request
+def _csrf(client):
+    """The token of forms, from a page."""
+    return re.search(r'name="csrf" value="([^"]+)"', client.get("/settings").text)[1]
 
-    from eqsep.serve.web.guards import csrf_token
 
-    headers = [(b"cookie", f"{COOKIE}={token}".encode())]
-    return csrf_token(Request({"type": "http", "headers": headers}))
+def test_a_session_is_not_the_token_and_ends_with_logout_revocation_and_time(service, monkeypatch):
+    people, clock = service.ws.people, [time.time()]
+    monkeypatch.setattr("eqsep.serve.people.now", lambda: clock[0])
+    monkeypatch.setattr("eqsep.serve.people.time.monotonic", lambda: clock[0])
+    token = people.issue("cy", "admin", by="test")
+
+    def entered():
+        client = service.client()
+        login(client, token)
+        return client
+
+    first, second, third = entered(), entered(), entered()
+    cookie = first.cookies[COOKIE]
+    assert cookie != token
+    stolen = {"Cookie": f"{COOKIE}={cookie}"}
+    assert first.get(f"{API}/me").json()["name"] == "cy"
+    assert first.post("/logout", data={"csrf": _csrf(first)}).status_code == 200
+    clock[0] += 3
+    assert service.client().get(f"{API}/me", headers=stolen).status_code == 401
+    assert second.get(f"{API}/me").status_code == 200
+    ids = [one["id"] for one in service.client("admin").get(f"{API}/sessions").json()]
+    assert service.client("admin").delete(f"{API}/sessions/{ids[0]}").status_code == 200
+    assert third.get(f"{API}/me").status_code == 401
+    clock[0] += 13 * 3600
+    assert second.get(f"{API}/me").status_code == 401
+    fourth = entered()
+    people.revoke("cy", by="test")
+    assert fourth.get(f"{API}/me").status_code == 401
+
+
+def test_a_session_gets_another_cookie_and_pages_stay_valid(service, monkeypatch):
+    clock = [time.time()]
+    monkeypatch.setattr("eqsep.serve.people.now", lambda: clock[0])
+    monkeypatch.setattr("eqsep.serve.people.time.monotonic", lambda: clock[0])
+    client = service.client()
+    login(client, service.tokens["judge"])
+    before, csrf = client.cookies[COOKIE], _csrf(client)
+    clock[0] += 3700
+    assert client.get(f"{API}/me").status_code == 200
+    assert client.cookies[COOKIE] != before
+    old = {"Cookie": f"{COOKIE}={before}"}
+    assert service.client().get(f"{API}/me", headers=old).status_code == 200  # was under way
+    clock[0] += 100
+    assert service.client().get(f"{API}/me", headers=old).status_code == 401
+    body = {"rows": [1], "assignee": "ada"}
+    page = client.post(f"{API}/alarms/assign", json=body, headers={"X-CSRF-Token": csrf})
+    assert page.status_code == 200
+
+
+def test_a_token_with_an_end_lets_in_until_then(service, monkeypatch):
+    asked = {"name": "guest", "role": "view", "days": 2}
+    token = service.client("admin").post(f"{API}/tokens", json=asked).json()["token"]
+    guest = service.client()
+    login(guest, token)
+    assert guest.get(f"{API}/me").json()["expires"] > time.time()
+    later = time.time() + 3 * 86_400
+    monkeypatch.setattr("eqsep.serve.people.now", lambda: later)
+    monkeypatch.setattr("eqsep.serve.people.time.monotonic", lambda: later)
+    assert guest.get(f"{API}/me").status_code == 401
+    headers = {"Authorization": f"Bearer {token}"}
+    assert service.client().get(f"{API}/me", headers=headers).status_code == 401
+    for days in (0, -1, 1e9, "NaN"):
+        refused = service.client("admin").post(f"{API}/tokens", json=asked | {"days": days})
+        assert refused.status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -187,12 +253,14 @@ def test_a_cookie_alone_changes_nothing(service, clients):
     login(client, service.tokens["judge"])
     body = {"rows": [1], "assignee": "mallory"}
     assert client.post(f"{API}/alarms/assign", json=body).status_code == 403
-    wrong = {"X-CSRF-Token": _csrf(service.tokens["view"])}
+    other = service.client()
+    login(other, service.tokens["view"])
+    wrong = {"X-CSRF-Token": _csrf(other)}
     assert client.post(f"{API}/alarms/assign", json=body, headers=wrong).status_code == 403
     assert client.post("/logout", data={"csrf": "guessed"}).status_code == 403
-    right = {"X-CSRF-Token": _csrf(service.tokens["judge"])}
+    right = {"X-CSRF-Token": _csrf(client)}
     assert client.post(f"{API}/alarms/assign", json=body, headers=right).status_code == 200
-    form = {"csrf": _csrf(service.tokens["judge"])}
+    form = {"csrf": _csrf(client)}
     assert client.post("/logout", data=form, follow_redirects=False).status_code == 303
 
 

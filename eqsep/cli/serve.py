@@ -124,6 +124,10 @@ def token(
     role: Annotated[
         str, typer.Option(metavar="ROLE", help="view, judge (gives verdicts) or admin.")
     ] = "judge",
+    days: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="After which it lets nobody in; else until revoked."),
+    ] = None,
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the token back instead.")] = False,
     data: Data = HERE,
     database: Database = None,
@@ -134,7 +138,7 @@ def token(
             ws.people.revoke(name, by=_BY)
             Screen().print_line(f"The token of {name} is void.")
         else:
-            typer.echo(ws.people.issue(name, role, by=_BY))
+            typer.echo(ws.people.issue(name, role, by=_BY, days=days))
 
 
 @app.command()

@@ -1,12 +1,13 @@
-"""Who may do what: people with tokens and roles, and the audit log."""
+"""Who may do what: people with tokens, roles and sessions, and the audit log."""
 
 import hashlib
+import math
 import secrets
 import time
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Insert, delete, insert, select
+from sqlalchemy import Insert, Select, delete, insert, select, update
 
 from eqsep.errors import UserError
 from eqsep.serve import schema
@@ -15,6 +16,11 @@ from eqsep.serve.store import Missing, Store, now
 ROLES = ("view", "judge", "admin")  # each may do what those before it may
 _TRUSTED = 2.0  # seconds for which a token is not looked up again
 _MOST = 1_000  # tokens that are remembered
+_DAY = 86_400.0  # seconds
+_MOST_DAYS = 3650
+_SESSION = 12 * 3600.0  # seconds that a session lasts
+_RENEWED = 3600.0  # seconds after which a session gets another cookie
+_GRACE = 60.0  # seconds for which the cookie before is taken too
 
 
 @dataclass(frozen=True)
@@ -24,10 +30,31 @@ class Person:
     name: str
     role: str  # {"view", "judge", "admin"}
     at: float  # since when, in seconds since 1970
+    expires: float | None = None  # until when the token lets in; None: until it is revoked
 
     def may(self, role: str) -> bool:
         """Whether this person's role is the given one, or one that may do more."""
         return ROLES.index(self.role) >= ROLES.index(role)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A browser that somebody has signed in with."""
+
+    id: int
+    name: str
+    at: float
+    expires: float
+
+
+@dataclass(frozen=True)
+class SignedIn:
+    """A session as a request has found it: who it is of, and what its forms must send."""
+
+    person: Person
+    id: int
+    secret: str
+    is_old: bool  # whether it is time for another cookie
 
 
 @dataclass(frozen=True)
@@ -45,21 +72,29 @@ class People:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, tuple[float, Person]] = {}  # by hash, with the time of the look-up
+        # By hash, with the time of the look-up.
+        self._known: dict[str, tuple[float, Person]] = {}
+        self._sessions: dict[str, tuple[float, SignedIn]] = {}
 
-    def issue(self, name: str, role: str, *, by: str) -> str:
-        """A new token for a person, known or not; an older one is void from now on."""
+    def issue(self, name: str, role: str, *, by: str, days: float | None = None) -> str:
+        """A new token for a person, known or not; an older one is void, with its sessions."""
         if role not in ROLES:
             raise UserError(f"A role is one of {', '.join(ROLES)}, got {role!r}.")
         if not name.strip() or len(name) > 100 or not name.isprintable():
             raise UserError(f"A name has 1 to 100 printable characters, got {name!r}.")
+        if days is not None and not 0 < days <= _MOST_DAYS:
+            raise UserError(f"A token lasts up to {_MOST_DAYS:,} days, got {days}.")
         token, table = secrets.token_urlsafe(32), schema.people
+        expires = None if days is None else now() + days * _DAY
         person = {"name": name, "role": role, "token": _hash(token), "at": now()}
         with self._store.writing() as connection:
             connection.execute(delete(table).where(table.c.name == name))
-            connection.execute(insert(table).values(**person))
-            connection.execute(audit_entry(by, "token issued", name=name, role=role))
+            connection.execute(delete(schema.sessions).where(schema.sessions.c.name == name))
+            connection.execute(insert(table).values(expires=expires, **person))
+            more = {} if days is None else {"days": days}
+            connection.execute(audit_entry(by, "token issued", name=name, role=role, **more))
         self._known.clear()
+        self._sessions.clear()
         return token
 
     def known(self, token: str) -> Person | None:
@@ -71,8 +106,7 @@ class People:
         """Whose token this is, if anybody's."""
         person, key, table = self.known(token), _hash(token), schema.people
         if person is None:
-            columns = (table.c.name, table.c.role, table.c.at)
-            row = self._store.first(select(*columns).where(table.c.token == key))
+            row = self._store.first(_people().where(table.c.token == key))
             if row is None:
                 return None
             if len(self._known) >= _MOST:
@@ -87,14 +121,75 @@ class People:
             gone = connection.execute(delete(schema.people).where(schema.people.c.name == name))
             if not gone.rowcount:
                 raise Missing(f"There is nobody called {name!r}.")
+            connection.execute(delete(schema.sessions).where(schema.sessions.c.name == name))
             connection.execute(audit_entry(by, "token revoked", name=name))
         self._known.clear()
+        self._sessions.clear()
+
+    def sign_in(self, person: Person, *, address: str) -> str:
+        """Begin a session; what its cookie holds."""
+        cookie, secret = secrets.token_urlsafe(32), secrets.token_hex(32)
+        ends = min(now() + _SESSION, person.expires or math.inf)
+        times = {"at": now(), "renewed": now(), "expires": ends}
+        begun = {"name": person.name, "key": _hash(cookie), "secret": secret} | times
+        with self._store.writing() as connection:
+            over = schema.sessions.c.expires < now()
+            connection.execute(delete(schema.sessions).where(over))
+            connection.execute(insert(schema.sessions).values(**begun))
+            connection.execute(audit_entry(person.name, "login", address=address))
+        return cookie
+
+    def signed_in(self, cookie: str) -> SignedIn | None:
+        """The session of a cookie, if it lasts and its person's token does."""
+        table, key, people = schema.sessions, _hash(cookie), schema.people
+        since, found = self._sessions.get(key, (-math.inf, None))
+        if found is not None and time.monotonic() - since < _TRUSTED:
+            return found
+        is_former = (table.c.former == key) & (table.c.renewed > now() - _GRACE)
+        query = _people().add_columns(table.c.id, table.c.secret, table.c.key, table.c.renewed)
+        query = query.join(table, table.c.name == people.c.name).where(table.c.expires > now())
+        row = self._store.first(query.where((table.c.key == key) | is_former))
+        if row is None:
+            return None
+        is_old = row.key == key and row.renewed < now() - _RENEWED
+        found = SignedIn(Person(*row[:4]), row.id, row.secret, is_old)
+        if len(self._sessions) >= _MOST:
+            self._sessions.clear()
+        self._sessions[key] = time.monotonic(), found
+        return found
+
+    def renew(self, cookie: str) -> str | None:
+        """Another cookie for the same session; None if another request was first."""
+        table, renewed = schema.sessions, secrets.token_urlsafe(32)
+        values = {"key": _hash(renewed), "former": _hash(cookie), "renewed": now()}
+        mine = (table.c.key == _hash(cookie)) & (table.c.renewed < now() - _RENEWED)
+        with self._store.writing() as connection:
+            changed = connection.execute(update(table).where(mine).values(**values)).rowcount
+        self._sessions.clear()
+        return renewed if changed else None
+
+    def sign_out(self, session: int, *, by: str) -> None:
+        """End a session, one's own or that of somebody else."""
+        table = schema.sessions
+        with self._store.writing() as connection:
+            whose = connection.execute(select(table.c.name).where(table.c.id == session)).scalar()
+            if whose is None:
+                raise Missing(f"There is no session {session}.")
+            connection.execute(delete(table).where(table.c.id == session))
+            action, detail = ("logout", {}) if whose == by else ("session ended", {"name": whose})
+            connection.execute(audit_entry(by, action, **detail))
+        self._sessions.clear()
+
+    def sessions(self) -> list[Session]:
+        """All sessions that last, the newest first."""
+        table = schema.sessions.c
+        query = select(table.id, table.name, table.at, table.expires)
+        query = query.where(table.expires > now()).order_by(table.id.desc())
+        return [Session(*row) for row in self._store.rows(query)]
 
     def all(self) -> list[Person]:
-        """Everybody, by name."""
-        table = schema.people.c
-        query = select(table.name, table.role, table.at).order_by(table.name)
-        return [Person(*row) for row in self._store.rows(query)]
+        """Everybody whose token lets in, by name."""
+        return [Person(*row) for row in self._store.rows(_people().order_by(schema.people.c.name))]
 
     def log(self, who: str, action: str, **detail: Any) -> None:
         """Write down who did what."""
@@ -111,6 +206,13 @@ class People:
 def audit_entry(who: str, action: str, **detail: Any) -> Insert:
     """An entry of the audit log, to be written in the same transaction as the action."""
     return insert(schema.audit).values(at=now(), who=who, action=action, detail=detail)
+
+
+def _people() -> Select[Any]:
+    """Everybody whose token has not expired."""
+    table = schema.people.c
+    query = select(table.name, table.role, table.at, table.expires)
+    return query.where((table.expires > now()) | table.expires.is_(None))
 
 
 def _hash(token: str) -> str:

@@ -130,6 +130,21 @@ people = sa.Table(
     sa.Column("role", sa.String(10), nullable=False),
     sa.Column("token", sa.String(64), nullable=False, unique=True),  # its hash
     sa.Column("at", sa.Float, nullable=False),
+    sa.Column("expires", sa.Float),  # null: never
+)
+
+# Browsers that people have signed in with. A token that is void ends its sessions.
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("id", _ID, primary_key=True, autoincrement=True),
+    sa.Column("name", sa.String(100), nullable=False, index=True),
+    sa.Column("key", sa.String(64), nullable=False, unique=True),  # the hash of its cookie
+    sa.Column("former", sa.String(64)),  # of the cookie before, for requests under way
+    sa.Column("secret", sa.String(64), nullable=False),  # of its forms
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("renewed", sa.Float, nullable=False),  # when it got its cookie
+    sa.Column("expires", sa.Float, nullable=False),
 )
 
 audit = sa.Table(

@@ -137,6 +137,7 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
             model=chosen,
             roles=ROLES,
             people=ws.people.all() if is_admin else [],
+            sessions=ws.people.sessions() if is_admin else [],
             audit=ws.people.audit(limit=_ENTRIES) if is_admin else [],
             **values,
         )
@@ -148,7 +149,10 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
     @routes.post("/settings/tokens")
     def issue(request: Request, by: Admin, form: Posted) -> Response:
         name, role = str(form.get("name", "")).strip(), str(form.get("role", ""))
-        token = ws.people.issue(name, role, by=by)
+        days = str(form.get("days", "")).strip()
+        if days and not days.isdecimal():
+            raise UserError(f"Expected a whole number of days, got {days!r}.")
+        token = ws.people.issue(name, role, by=by, days=float(days) if days else None)
         return shown(request, token=token, issued_to=name)
 
     @routes.post("/settings/revoke")
@@ -156,6 +160,14 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
         name = str(form.get("name", ""))
         ws.people.revoke(name, by=by)
         return shown(request, said=f"The token of {name} no longer lets anybody in.")
+
+    @routes.post("/settings/sessions")
+    def end(request: Request, by: Admin, form: Posted) -> Response:
+        number = str(form.get("session", ""))
+        if not number.isdecimal() or len(number) > 18:
+            raise UserError(f"Expected the number of a session, got {number!r}.")
+        ws.people.sign_out(int(number), by=by)
+        return shown(request, said="The session has ended.")
 
     @routes.post("/m/{model}/settings")
     def change(request: Request, by: Admin, model: str, form: Posted) -> Response:

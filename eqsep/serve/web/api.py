@@ -18,7 +18,7 @@ from eqsep.persistence.files import model_of
 from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
 from eqsep.serve.intake import Answer
 from eqsep.serve.ledger import Lesson, Replay, Version
-from eqsep.serve.people import Entry, Person
+from eqsep.serve.people import Entry, Person, Session
 from eqsep.serve.purging import Purged
 from eqsep.serve.verdicts import Given, Preview
 from eqsep.serve.watching import Watch
@@ -317,6 +317,7 @@ class NewToken(Body):
 
     name: Text
     role: Literal["view", "judge", "admin"]
+    days: Annotated[float, Field(gt=0, le=3650)] | None = None  # null: until it is revoked
 
 
 class Subject(Body):
@@ -437,7 +438,8 @@ def _people(routes: APIRouter, service: Service) -> None:
     @routes.post("/tokens")
     def issue(by: Admin, asked: NewToken) -> Issued:
         """Issue a token; it is in the answer, and nowhere else."""
-        return Issued(asked.name, asked.role, ws.people.issue(asked.name, asked.role, by=by))
+        token = ws.people.issue(asked.name, asked.role, by=by, days=asked.days)
+        return Issued(asked.name, asked.role, token)
 
     @routes.delete("/tokens/{name}")
     def revoke(by: Admin, name: str) -> None:
@@ -445,6 +447,16 @@ def _people(routes: APIRouter, service: Service) -> None:
         if name == by:
             raise UserError("You cannot revoke your own token: ask another administrator.")
         ws.people.revoke(name, by=by)
+
+    @routes.get("/sessions")
+    def sessions(_: Admin) -> list[Session]:
+        """The browsers that people have signed in with."""
+        return ws.people.sessions()
+
+    @routes.delete("/sessions/{id}")
+    def end(by: Admin, id: int) -> None:
+        """End a session: the browser has to sign in again."""
+        ws.people.sign_out(id, by=by)
 
     @routes.get("/audit")
     def audit(_: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Entry]:

@@ -4,7 +4,6 @@ One layer around the whole application, so no route can forget it: only routes i
 """
 
 import asyncio
-import hashlib
 import hmac
 import re
 from collections.abc import Awaitable, Callable
@@ -18,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from eqsep.serve.people import People, Person
+from eqsep.serve.people import People, Person, SignedIn
 from eqsep.serve.web.limits import API, Limits, TokenBuckets, answer, refused
 from eqsep.serve.workspace import Workspace
 
-COOKIE = "eqsep_token"
+COOKIE = "eqsep_session"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 OPEN = ("/health", "/ping", "/v2/health/", "/login", "/static/")  # without a token
 HEADERS = {
@@ -76,8 +75,8 @@ Admin = Annotated[str, Depends(_name("admin"))]
 
 def csrf_token(request: Request) -> str:
     """A token in the requests of our pages, which pages of other sites cannot know."""
-    token = request.cookies.get(COOKIE, "")
-    return hmac.new(token.encode(), b"eqsep csrf", hashlib.sha256).hexdigest()
+    session: SignedIn | None = request.scope.get("session")
+    return "" if session is None else session.secret
 
 
 def _address(asked: Request) -> str:
@@ -114,6 +113,10 @@ class Guard:
                 begun = True
                 present = {name for name, _ in message["headers"]}
                 message["headers"] += [one for one in _HEADERS if one[0] not in present]
+                if "renewed" in scope and b"set-cookie" not in present:
+                    renewed = Response()
+                    _set_cookie(renewed, asked, scope["renewed"])
+                    message["headers"] += renewed.raw_headers[-1:]
             await send(message)
 
         asked = Request(scope)
@@ -138,8 +141,12 @@ class Guard:
             return _again(await self._read(asked, receive), receive)
         kind, _, bearer = asked.headers.get("authorization", "").partition(" ")
         is_bearer = kind.lower() == "bearer"
-        token = bearer.strip() if is_bearer else asked.cookies.get(COOKIE)
-        found = None if token is None else await self.whose(token, _address(asked))
+        cookie = asked.cookies.get(COOKIE)
+        found = None
+        if is_bearer:
+            found = await self.whose(bearer.strip(), _address(asked))
+        elif cookie is not None:
+            found = await self._signed_in(asked, cookie)
         if found is None:
             self._wait(self.strangers, _address(asked))
             message = "A token is needed: Authorization: Bearer TOKEN."
@@ -186,6 +193,18 @@ class Guard:
                 self.attempts.take(address)
         return found
 
+    async def _signed_in(self, asked: Request, cookie: str) -> Person | None:
+        """Whose session it is; from time to time it gets another cookie."""
+        session = await run_in_threadpool(self.people.signed_in, cookie)
+        if session is None:
+            return None
+        asked.scope["session"] = session
+        if session.is_old:
+            renewed = await run_in_threadpool(self.people.renew, cookie)
+            if renewed is not None:
+                asked.scope["renewed"] = renewed
+        return session.person
+
     def _wait(self, buckets: TokenBuckets, key: str) -> None:
         seconds = buckets.take(key)
         if seconds:
@@ -227,7 +246,8 @@ def _check_csrf(asked: Request, body: bytes) -> None:
         if len(body) > _MOST_FORM:
             raise refused(413, f"Expected at most {_MOST_FORM:,} bytes.", connection="close")
         given = parse_qs(body.decode("utf-8", "replace")).get("csrf", [""])[0]
-    if not hmac.compare_digest(given.encode(), csrf_token(asked).encode()):
+    own = csrf_token(asked)
+    if not own or not hmac.compare_digest(given.encode(), own.encode()):
         raise refused(403, "The page is out of date, or not one of this service: load it again.")
 
 
@@ -258,20 +278,26 @@ def session_routes(ws: Workspace) -> APIRouter:
         if found is None:
             await run_in_threadpool(ws.people.log, "nobody", "login refused", address=address)
             return RedirectResponse("/login?error=token", 303)
-        await run_in_threadpool(ws.people.log, found.name, "login", address=address)
+        cookie = await run_in_threadpool(ws.people.sign_in, found, address=address)
         answer = RedirectResponse(_local(next), 303)
-        secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, token.strip(), httponly=True, samesite="strict", secure=secure)
+        _set_cookie(answer, request, cookie)
         return answer
 
     @routes.post("/logout")
     async def logout(request: Request) -> Response:
-        await run_in_threadpool(ws.people.log, person(request).name, "logout")
+        session: SignedIn | None = request.scope.get("session")
+        if session is not None:
+            await run_in_threadpool(ws.people.sign_out, session.id, by=person(request).name)
         answer = RedirectResponse("/login", 303)
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
     return routes
+
+
+def _set_cookie(answer: Response, asked: Request, cookie: str) -> None:
+    secure = asked.url.scheme == "https"
+    answer.set_cookie(COOKIE, cookie, httponly=True, samesite="strict", secure=secure)
 
 
 def _local(there: str) -> str:
