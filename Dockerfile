@@ -3,8 +3,10 @@ FROM python:3.11-slim
 
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY locked locked
 COPY eqsep eqsep
-RUN pip install --no-cache-dir --constraint constraints.txt ".[team,mcp]" \
+RUN pip install --no-cache-dir --require-hashes --requirement locked/serve.txt \
+    && PIP_CONSTRAINT=constraints.txt pip install --no-cache-dir --no-deps . \
     && useradd --system --uid 1000 --create-home eqsep \
     && install -d -o eqsep /data
 

@@ -10,6 +10,7 @@
 # make reproduce   the paper's tables and figures, in hours; QUICK=1: in minutes
 # make bench   time and precision against peers, in an hour
 # make bench-scale   what a row costs a fit, from 10^4 to 10^6 rows, in minutes
+# make audit   known advisories against what is locked, by pip-audit: needs a network
 # make lint | docs | bench-networks | clean
 PYTHON ?= python3
 BIN := .venv/bin
@@ -19,7 +20,7 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-v
 # The many processes that tests start read what the first has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo serve reproduce test test-all test-oldest test-dist lint types check docs bench bench-networks bench-scale mutants clean
+.PHONY: audit demo serve reproduce test test-all test-oldest test-dist lint types check docs bench bench-networks bench-scale mutants clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -58,6 +59,10 @@ test-all: lint types
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(ALL_TESTS) --cov --cov-report=term:skip-covered --cov-fail-under=95
 	$(MAKE) --no-print-directory test-oldest
 
+audit: .venv/.dev
+	$(PIP) pip-audit
+	$(BIN)/pip-audit --requirement locked/serve.txt --disable-pip --require-hashes
+
 mutants: .venv/.dev
 	$(BIN)/python tools/mutants.py --processes 2 $(MUTANTS)
 
@@ -85,12 +90,17 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/.run: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable .
+# By files whose hashes are known; the package itself is this folder.
+LOCKED := $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement
+
+.venv/.run: pyproject.toml locked/run.txt | .venv/bin/python
+	$(LOCKED) locked/run.txt
+	$(PIP) --no-deps --editable .
 	touch $@
 
-.venv/.serve: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable ".[serve]"
+.venv/.serve: pyproject.toml locked/serve.txt | .venv/bin/python
+	$(LOCKED) locked/serve.txt
+	$(PIP) --no-deps --editable .
 	touch $@
 
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python

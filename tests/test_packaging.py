@@ -3,6 +3,7 @@
 import ast
 import re
 import runpy
+import subprocess
 import sys
 import tomllib
 from functools import cache
@@ -121,3 +122,10 @@ def test_a_requirement_without_a_plain_lower_bound_is_refused(line, monkeypatch)
     monkeypatch.setitem(tool["bounds"].__globals__, "requirements", lambda: [line])
     with pytest.raises(ValueError, match="Expected a requirement NAME>=VERSION"):
         tool["bounds"]()
+
+
+def test_what_is_locked_by_hashes_has_the_versions_of_the_lock():
+    done = subprocess.run(
+        [sys.executable, "tools/lock.py", "--check"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (0, "")
