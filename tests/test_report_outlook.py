@@ -1,12 +1,15 @@
 """What a report says of rows to come: the work of alarms, and what changes with time."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from invoking import CliRunner
 from report_page import Page
 
 from eqsep.cli import app
-from eqsep.report.measured import Workload
+from eqsep.labels import WITHOUT
+from eqsep.report.measured import Workload, workload
 
 N = 400
 
@@ -62,3 +65,15 @@ def test_later_rows_are_measured_by_a_detector_of_earlier_ones(page):
     assert number(text, "came after, ") > 80
     assert "where at most 10.00% is promised" in text
     assert "Caught of hot: " in text
+
+
+def test_rows_without_a_label_count_as_normal_in_the_work():
+    learnt = SimpleNamespace(rate=0.01, counts={"normal": 500, WITHOUT: 400, "hot": 100})
+    promise = SimpleNamespace(rate=0.01, measured=0.01)
+    hot = SimpleNamespace(kind="hot", caught=0.5)
+    measured = SimpleNamespace(
+        promises=[promise], by_group=None, normal="normal", doubted=False, seen=[hot]
+    )
+    work = workload(learnt, measured)
+    assert work.anomalies == pytest.approx(0.1)
+    assert work.alarms == pytest.approx(9 + 50)

@@ -24,6 +24,7 @@ from eqsep.evaluation.assessment import group_rates
 from eqsep.evaluation.kinds import anomalous_kinds
 from eqsep.evaluation.names import names_given
 from eqsep.evaluation.promises import RATES
+from eqsep.labels import WITHOUT
 from eqsep.report.learnt import Learnt
 from eqsep.tables.reading import Table, read_table
 
@@ -150,7 +151,8 @@ def workload(learnt: Learnt, measured: Measured) -> Workload | None:
     own = [one.measured for one in measured.promises if one.rate == learnt.rate]
     if measured.by_group is not None:
         own.append(measured.by_group.mean)
-    normal = learnt.counts.get(measured.normal, 0)
+    # A row without a label is most likely normal.
+    normal = learnt.counts.get(measured.normal, 0) + learnt.counts.get(WITHOUT, 0)
     if measured.doubted or not own or not normal:
         return None
     rows = {one.kind: learnt.counts.get(one.kind, 0) for one in measured.seen}
