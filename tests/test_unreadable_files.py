@@ -198,7 +198,7 @@ def test_a_cell_beyond_all_memory_is_refused(folder, tmp_path, place):
 
 
 def test_a_lack_of_memory_is_said(folder, monkeypatch):
-    def fail(_):
+    def fail(*_, **__):
         raise MemoryError
 
     monkeypatch.setattr("eqsep.cli.score.files_of", fail)
@@ -282,3 +282,24 @@ def test_numbers_of_rows_skip_those_that_could_not_be_divided(tmp_path):
             handler(row)
     there = np.setdiff1d(np.arange(1, 200), gone)
     assert [bad.number("t.csv", i) for i in range(len(there))] == there.tolist()
+
+
+def test_results_of_eqsep_in_a_folder_are_not_read_as_tables(folder, tmp_path):
+    model = folder / "m.eqsep"
+    (tmp_path / "rows.csv").write_text(ROWS + "1,2,3\n")
+    words = ("score", model, tmp_path, "--bad-rows", tmp_path / "bad.csv")
+    for name in ("scores.csv", "kept.csv.gz", "scores.jsonl", "scores.parquet", "scores.csv"):
+        run(*words, "--keep", "shape", "--explain", 1, "--out", tmp_path / name)
+    said = run(*words, "--out", tmp_path / "more.arrow")
+    names = ("bad.csv", "kept.csv.gz", "scores.csv", "scores.jsonl", "scores.parquet")
+    left = ", ".join(repr(str(tmp_path / name)) for name in names)
+    assert f"Note: Left out {left}: results that eqsep wrote." in said
+    assert (tmp_path / "scores.csv").read_text().count("\n") == 401
+    assert "Left out" in run("watch", model, tmp_path, "--bad-rows", tmp_path / "bad.csv")
+
+
+def test_a_table_of_a_folder_that_lacks_a_column_is_named(folder, tmp_path):
+    (tmp_path / "a.csv").write_text(ROWS)
+    (tmp_path / "b.csv").write_text("row,score,p_value\n1,2,3\n")  # not one of eqsep's
+    said = refused("score", folder / "m.eqsep", tmp_path, "--out", tmp_path / "scores.csv")
+    assert f"Error: {tmp_path / 'b.csv'}: Column 'size', 'shape' is missing: " in said
