@@ -14,7 +14,7 @@ import time
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from eqsep.io.dialect import Layout
 from eqsep.progress import reporter
 
 STANDARD_INPUT = "-"
+WESTERN = "cp1252"  # the encoding of text that is not UTF-8
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32-le",  # begins like that of UTF-16
@@ -342,12 +343,25 @@ def too_long(name: str) -> UserError:
 
 def decoded(data: bytes) -> str:
     """Text in UTF-8, or else in the encoding of Western Europe."""
-    for encoding in ("utf-8", "cp1252"):
+    for encoding in ("utf-8", WESTERN):
         try:
             return data.decode(encoding)
         except UnicodeDecodeError:
             continue
     return data.decode("latin-1")
+
+
+def is_western(data: bytes) -> bool:
+    """Whether text is not UTF-8 but in the encoding of Western Europe.
+
+    >>> is_western("Köln".encode("cp1252")), is_western("Köln".encode())
+    (True, False)
+    """
+    for encoding in ("utf-8", WESTERN):
+        with suppress(UnicodeDecodeError):
+            data.decode(encoding)
+            return encoding == WESTERN and b"\0" not in data
+    return False
 
 
 def not_encoded(what: str, encoding: str) -> UserError:
