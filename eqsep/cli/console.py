@@ -86,7 +86,13 @@ def table(
     shown = Table(box=SIMPLE_HEAD, padding=(0, padding), pad_edge=padding == 0)
     for i, column in enumerate(columns):
         justify: Any = "left" if i < left else "right"
-        shown.add_column(Text(column), justify=justify, no_wrap=i >= wrapped, vertical="bottom")
+        shown.add_column(
+            Text(column),
+            justify=justify,
+            no_wrap=i >= wrapped,
+            overflow="fold" if i < wrapped else "ellipsis",  # long words go on in the next line
+            vertical="bottom",
+        )
     for row in rows:
         shown.add_row(*row)
     return shown
