@@ -107,8 +107,8 @@ def test_a_mixture_of_encodings_is_not_one(tmp_path):
     [
         ("ts", 1_770_000_000, 30, '# time = "ts"  #'),
         ("seen", 1_770_000_000_000, 1000, '# time = "seen"  #'),
-        ("order", 1_770_000_000, 1, "# ordered = true  # no column of times"),
-        ("size", 20, -1, "# ordered = true  # no column of times"),
+        ("order", 1_770_000_000, 1, "# ordered = true  # no times found"),
+        ("size", 20, -1, "# ordered = true  # no times found"),
     ],
 )
 def test_init_knows_unix_times(tmp_path, name, first, step, time):

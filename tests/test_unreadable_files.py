@@ -255,7 +255,7 @@ def test_bad_rows_of_one_file_do_not_replace_those_of_another(folder, tmp_path):
 def test_a_refused_command_writes_no_file_of_bad_rows(folder, tmp_path):
     bad, rows = tmp_path / "q.csv", tmp_path / "t.csv"
     words = ("score", folder / "m.eqsep", rows, "--bad-rows", bad, "--out", tmp_path / "out.csv")
-    rows.write_text("size,shape\n1,2,3\n1,flat\n\"4,flat\n")  # a quote that is never closed
+    rows.write_text('size,shape\n1,2,3\n1,flat\n"4,flat\n')  # a quote that is never closed
     said = run(*words, code=2)
     assert f"2 rows could not be read; the first is row 1 of {rows}: expected 2 values" in said
     assert not bad.exists()

@@ -467,11 +467,11 @@ def _how_to_drop(fields: Mapping[str, Any]) -> dict[str, str]:
     >>> _how_to_drop({"column": "net worth"})
     {'drop': '--drop', 'drop_it': "--drop 'net worth'"}
     """
-    project = current_project.get()
-    if project is not None:
-        drop = f"drop in {project.path.name}"
-        return {"drop": drop, "drop_it": f"add {fields.get('column')!r} to {drop}"}
-    return {"drop": "--drop", "drop_it": f"--drop {fields.get('column')!r}"}
+    project, column = current_project.get(), fields.get("column")
+    if project is None:
+        return {"drop": "--drop", "drop_it": f"--drop {column!r}"}
+    drop = f"drop in {project.path.name}"
+    return {"drop": drop, "drop_it": f"add {column!r} to {drop}"}
 
 
 def option(parameter: str) -> str:

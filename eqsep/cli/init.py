@@ -22,9 +22,9 @@ from eqsep.errors import UserError
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
 from eqsep.io.files import TypedPieces, files_of, open_file
-from eqsep.io.streams import WESTERN, is_western, raw_stream
+from eqsep.io.streams import WESTERN, decoded, raw_stream
 from eqsep.io.text import CsvFile
-from eqsep.tables.reading import Column, Table, read_table
+from eqsep.tables.reading import NUMERIC, Column, Table, read_table
 
 _LABEL_WORDS = {
     *("label", "labels", "class", "kind", "target", "attack", "anomaly", "outlier", "fault"),
@@ -39,7 +39,7 @@ _GROUP_NAMES = {
 _TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
 _TIME_WORDS = _TIME_NAMES | {"epoch", "unix", "zeit", "zeitstempel", "datum"}
 _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
-_UNITS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+_UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
 _LATER = "later rows lie beyond it; remove this line if it matters"
 _MOST_LABELS = 50
 _FEW_LABELS = 10
@@ -119,7 +119,7 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         stays = ", and may stay in drop" * (times[0] in drops)
         yield f"# time = {_quoted(times[0])}  # if rows depend on those before; not learnt{stays}"
     else:
-        yield "# ordered = true  # no column of times: if rows in their order depend on those before"
+        yield "# ordered = true  # no times found: if rows are in order and depend on those before"
     alike = "if rows of one machine, card or run are alike"
     if groups:
         yield f"# group = {_quoted(groups[0])}  # {alike}; not learnt"
@@ -174,7 +174,9 @@ def _is_western(path: str) -> bool:
     """Whether no line with other letters than ASCII is UTF-8, in the first lines of a file."""
     with raw_stream(path) as raw:
         lines = [line for line in islice(raw, _SAMPLED) if not line.isascii()]
-    return bool(lines) and all(map(is_western, lines))
+    return bool(lines) and all(
+        b"\0" not in line and decoded(line).encode(WESTERN, "ignore") == line for line in lines
+    )
 
 
 def _sample(paths: list[str], layout: Layout) -> Table:
@@ -237,8 +239,8 @@ def _drops(
                 drops[column.name] = "an id: it differs from row to row"
         elif column.kind == "date":
             drops[column.name] = f"a date: {_LATER}"
-        elif unit := _unix_unit(column):
-            drops[column.name] = f"Unix {unit}: {_LATER}"
+        elif _is_unix(column):
+            drops[column.name] = f"Unix times: {_LATER}"
     if labels is not None:
         drops.pop(labels.name, None)
         labelled = labels.texts()
@@ -259,28 +261,25 @@ def _drops(
 
 def _time_columns(columns: list[Column]) -> list[str]:
     """The columns that look like times, the likeliest first."""
-    dates = [column.name for column in columns if column.kind == "date"]
-    unix = [column.name for column in columns if _unix_unit(column)]
-    named = [
-        column.name
+    signs = {
+        column.name: (column.kind == "date", _is_unix(column), column.name.lower() in _TIME_NAMES)
         for column in columns
-        if column.kind in ("number", "duration") and column.name.casefold() in _TIME_NAMES
-    ]
-    return list(dict.fromkeys([*dates, *unix, *named]))
+        if column.kind in NUMERIC
+    }
+    return sorted((name for name in signs if any(signs[name])), key=signs.__getitem__, reverse=True)
 
 
-def _unix_unit(column: Column) -> str | None:
-    """The unit of numbers that are Unix times, by their range, and by their name or steps."""
-    values = column.values[~np.isnan(column.values)] if column.kind == "number" else np.empty(0)
-    if not len(values):
-        return None
+def _is_unix(column: Column) -> bool:
+    """Whether numbers are Unix times, by their range, and by their name or steps."""
+    if column.kind != "number":
+        return False
+    values = column.values[~np.isnan(column.values)]
     steps = np.diff(values)
     rises = bool((steps >= 0).all() and (steps > 1).any())  # numbers of rows rise by 1
-    if not rises and not _TIME_WORDS & set(_words(column.name)):
-        return None
-    first, last = (year * np.array([*_UNITS.values()]) for year in _YEARS)
-    fits = (values.min() >= first) & (values.max() < last)
-    return next((unit for unit, fit in zip(_UNITS, fits, strict=True) if fit), None)
+    if not len(values) or not (rises or _TIME_WORDS & set(_words(column.name))):
+        return False
+    (first, last), low, high = _YEARS, values.min(), values.max()
+    return any(unit * first <= low and high < unit * last for unit in _UNITS)
 
 
 def _marks_anomalies(column: Column, code: np.ndarray) -> bool:

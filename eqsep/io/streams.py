@@ -14,7 +14,7 @@ import time
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -349,19 +349,6 @@ def decoded(data: bytes) -> str:
         except UnicodeDecodeError:
             continue
     return data.decode("latin-1")
-
-
-def is_western(data: bytes) -> bool:
-    """Whether text is not UTF-8 but in the encoding of Western Europe.
-
-    >>> is_western("Köln".encode("cp1252")), is_western("Köln".encode())
-    (True, False)
-    """
-    for encoding in ("utf-8", WESTERN):
-        with suppress(UnicodeDecodeError):
-            data.decode(encoding)
-            return encoding == WESTERN and b"\0" not in data
-    return False
 
 
 def not_encoded(what: str, encoding: str) -> UserError:
