@@ -46,6 +46,7 @@ from eqsep.io.streams import (
     read_fully,
     western,
 )
+from eqsep.io.writing import check_folder
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
 ROWS_AT_ONCE = 8192
@@ -89,8 +90,7 @@ class BadRows:
     @contextmanager
     def written(self) -> Iterator[None]:
         """Write the file after rows were read, if some are bad; not after an error of the user."""
-        if not self.path.parent.is_dir():
-            raise UserError(f"There is no folder {self.path.parent} for bad rows: make it first.")
+        check_folder(self.path)
         if self.path.exists() and not self.path.is_file():
             raise UserError(f"{self.path} is not a file: pass the name of one for bad rows.")
         if next(self._records(), [*self.COLUMNS]) != [*self.COLUMNS]:
