@@ -341,6 +341,11 @@ def label_codes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         return np.empty(0), np.full(n_rows, UNLABELLED)
     if hasattr(y, "dictionary_encode"):  # pyarrow
         return _arrow_coded(y)
+    if isinstance(y, str):
+        raise UserError(
+            f"y must hold one label a row, got {y!r}.",
+            hint=f"If that is a column of X, pass its values, X[{y!r}], and leave it out of X.",
+        )
     y = _array(y)
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.utils.validation import column_or_1d  # warns

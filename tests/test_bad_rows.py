@@ -95,5 +95,5 @@ def test_a_file_that_is_read_is_not_written_over(folder, tmp_path):
     rows = tmp_path / "t.csv"
     rows.write_bytes((folder / "bad.csv").read_bytes())
     told = run("score", folder / "good.eqsep", rows, "--bad-rows", rows, code=2)
-    assert "which is read or written" in told.stderr
+    assert "is not a file of bad rows" in told.stderr
     assert rows.read_bytes() == (folder / "bad.csv").read_bytes()

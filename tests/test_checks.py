@@ -246,7 +246,7 @@ def test_more_than_half_of_the_rows_must_be_beyond():
     (found,) = checks.check_beyond(Counter({key: 6}), n_rows=10)
     assert found.message.startswith("6 of 10 rows have a later date in column 'day'")
     assert "(2025-02-09)" in found.message
-    assert in_command(found.warning()).endswith("eqsep fit … --drop 'day'.")
+    assert in_command(found.warning()).endswith("without the column (--drop 'day').")
     (one,) = checks.check_beyond(Counter({key: 1}), n_rows=1)
     assert one.message.startswith("1 of 1 row has a later date")
 

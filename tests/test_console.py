@@ -14,6 +14,7 @@ from eqsep.cli.console import (
     print_stderr,
     print_warnings,
     sentence,
+    table,
 )
 from eqsep.errors import (
     EqsepWarning,
@@ -129,3 +130,12 @@ def test_numbers_and_lists_in_words():
     assert quoted(names[:12]) == "'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'"
     assert quoted(names).endswith("'l' and 1 more")
     assert quoted([]) == ""
+
+
+def test_a_long_kind_goes_on_in_the_next_line(capsys):
+    kinds = [("exfiltration", "12", "0.95 [0.90, 1.00]")]
+    Screen(width=36).print(table(("kind", "rows", "recall"), kinds))
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    below = shown.splitlines()[3:]
+    assert "".join(word for line in below for word in line.split()[:1]) == "exfiltration"

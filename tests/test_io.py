@@ -2,6 +2,7 @@
 
 import gzip
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eqsep import Detector
+from eqsep.detector import Config
 from eqsep.errors import Note, UserError
 from eqsep.io import open_table, read_table, write_table
 
@@ -120,6 +122,22 @@ def test_a_table_that_may_be_transposed_is_asked_about(tmp_path):
         assert read_table(path).num_columns == 300
     asked = "300 columns without names and only 12 rows. If each column is a sample, transpose"
     assert any(asked in str(note.message) for note in notes)
+
+
+def test_a_detector_says_how_to_pass_a_file_and_its_labels(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [f"{i % 13}.5,{'bad' if i % 20 == 0 else 'ok'}" for i in range(200)]
+    path.write_text("\n".join(["x,kind", *rows]) + "\n")
+    with pytest.raises(UserError, match=r"table = eqsep\.io\.read_table\(path\)") as refused:
+        Detector().fit(str(path))
+    table = read_table(path)
+    code = refused.value.hint.split(": ")[-1].removesuffix(".")
+    quick = partial(Detector, false_alarm_rate=0.05, n_landmarks=20, config=Config.fast())
+    found = eval(code, {"Detector": quick, "table": table})  # what the hint says works
+    assert list(found.kinds_) == ["bad"]
+    assert list(found.feature_names_in_) == ["x"]
+    with pytest.raises(UserError, match=r"pass its values, X\['kind'\], and leave it out of X"):
+        Detector().fit(table, "kind")
 
 
 def test_batches_have_the_types_of_the_first_rows(tmp_path):

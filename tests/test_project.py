@@ -1,6 +1,7 @@
 """The project file: options written once, beside the data."""
 
 import csv
+import json
 import tomllib
 
 import numpy as np
@@ -48,12 +49,88 @@ def test_init_writes_what_it_saw_with_a_comment_for_each_line(folder, tmp_path):
     found = tomllib.loads(text)
     assert found["label"] == "status"
     assert found["normal"] == "Ok"
-    assert found["drop"] == ["id"]
+    assert found["drop"] == ["id", "day"]
+    assert found["keep"] == ["id", "day"]
     assert found["model"] == "sensors.eqsep"
     assert '# "note",  # separates the labels alone' in text
-    assert '# "day",  # a date' in text
+    assert '    "day",  # a date' in text
+    assert '# time = "day"  # if rows depend on those before; not learnt, and may stay in' in text
+    assert "# group: no column by its name" in text
     lines = [line for line in text.splitlines() if line.strip(" []\n") and line != "drop = ["]
     assert all("#" in line for line in lines)
+
+
+@pytest.fixture
+def plant(tmp_path):
+    """The table of a plant: a comment at the top, semicolons, and text that is not UTF-8."""
+    rng = np.random.default_rng(0)
+    lines = ["# Export Kläranlage", "Zeit;Anlage;Trübung;pH;Befund"]
+    for i in range(400):
+        bad = i % 20 == 0
+        x, y = rng.normal(size=2) + 4 * bad
+        when = f"{1 + i // 24:02}.03.2026 {i % 24:02}:00"
+        values = f"{x:.3f};{y:.3f}".replace(".", ",")
+        lines.append(f"{when};L{i % 3};{values};{'Störung' if bad else 'i.O.'}")
+    path = tmp_path / "plant.csv"
+    path.write_bytes("\n".join(lines).encode("cp1252"))
+    return path
+
+
+def test_init_says_when_and_which_and_how_the_table_is_written(plant):
+    noted = run("init", plant).stderr
+    assert "Values are divided by semicolons" in noted
+    assert "Note: 1 line before the table left out." in noted
+    project = plant.parent / "eqsep.toml"
+    text = project.read_text()
+    found = tomllib.loads(text)
+    assert found["keep"] == ["Zeit", "Anlage"]
+    assert found["drop"] == ["Zeit"]
+    assert (found["delimiter"], found["encoding"]) == (";", "cp1252")
+    project.write_text(text.replace("# time", "time").replace("# group", "group"))
+    told = run("fit", plant, "--landmarks", 30, "--false-alarm-rate", 0.2)
+    assert "semicolons" not in told.stderr
+    assert "cp1252" not in told.stderr
+    assert "held out by time block; groups by column 'Anlage' and times by column" in told.stdout
+    assert run("score", plant).stdout.startswith("row,Zeit,Anlage,score")
+
+
+def test_a_mixture_of_encodings_is_not_one(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = ["Köln".encode("cp1252"), "Wörth".encode(), b"Bern"]
+    path.write_bytes(b"town,x\n" + b"".join(b"%s,%d\n" % (rows[i % 3], i % 7) for i in range(90)))
+    run("init", path)
+    assert "encoding" not in (tmp_path / "eqsep.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "step", "time"),
+    [
+        ("ts", 1_770_000_000, 30, '# time = "ts"  #'),
+        ("seen", 1_770_000_000_000, 1000, '# time = "seen"  #'),
+        ("order", 1_770_000_000, 1, "# ordered = true  # no times found"),
+        ("size", 20, -1, "# ordered = true  # no times found"),
+    ],
+)
+def test_init_knows_unix_times(tmp_path, name, first, step, time):
+    path = tmp_path / "t.jsonl"
+    rows = ({name: first + step * i, "cpu": i * i % 7 / 10} for i in range(100))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    run("init", path)
+    text = (tmp_path / "eqsep.toml").read_text()
+    assert time in text
+    assert f'"{name}",  # {"Unix" if "ordered" not in time else "counts"}' in text
+    assert "timestamp" not in text
+
+
+def test_hints_name_the_project_file_where_there_is_one(folder, tmp_path):
+    rows, project = tmp_path / "sensors.csv", tmp_path / "eqsep.toml"
+    rows.write_text((folder / "sensors.csv").read_text())
+    words = ("--label", "status", "--normal", "Ok", "--landmarks", 30, "--out", tmp_path / "m")
+    assert "Unless the date matters, leave it out: --drop 'day'." in run("fit", rows, *words).stderr
+    project.write_text('drop = ["id"]\n')
+    said = run("fit", rows, *words).stderr
+    assert "Unless the date matters, leave it out: add 'day' to drop in eqsep.toml." in said
+    assert "--drop" not in said
 
 
 def test_init_does_not_replace_a_file_unasked(folder, tmp_path):
@@ -166,6 +243,18 @@ def test_a_column_that_the_command_line_uses_is_not_left_out(fitted):
     rows = fitted / "sensors.csv"
     words = ("--time", "id", "--every", 100, "--delay", 50, "--first", 100, "--against", "")
     assert "hot" in run("backtest", rows, *words, "--landmarks", 30).stdout
+
+
+def test_a_column_of_times_may_stay_in_the_drop_of_the_project(tmp_path):
+    project = tmp_path / "eqsep.toml"
+    project.write_text('label = "kind"\ntime = "day"\ngroup = "run"\n')
+    drop = 'drop = ["id", "day", "run", "kind", "late"]\n'
+    project.write_text(project.read_text() + drop)
+    found = Project.read(project)
+    assert option_defaults(found, "fit", ["t.csv"])["drop"] == ["id", "late"]
+    assert option_defaults(found, "fit", ["--time=late"])["drop"] == ["id", "day"]
+    assert option_defaults(found, "fit", ["--time", "late"])["drop"] == ["id", "day"]
+    assert "run" in option_defaults(found, "backtest", [])["drop"]  # which knows no groups
 
 
 def test_a_changed_drop_is_noted_until_the_next_fit(folder, tmp_path):

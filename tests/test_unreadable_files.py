@@ -1,5 +1,6 @@
 """Files that cannot be read, change meanwhile, or are larger than they look: one sentence each."""
 
+import csv
 import gzip
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import threading
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -196,7 +198,7 @@ def test_a_cell_beyond_all_memory_is_refused(folder, tmp_path, place):
 
 
 def test_a_lack_of_memory_is_said(folder, monkeypatch):
-    def fail(_):
+    def fail(*_, **__):
         raise MemoryError
 
     monkeypatch.setattr("eqsep.cli.score.files_of", fail)
@@ -231,19 +233,36 @@ def test_bad_rows_go_to_a_file_that_nothing_else_uses(folder, tmp_path):
     assert not out.exists()
 
 
-def test_the_file_of_bad_rows_is_of_this_run(folder, tmp_path):
+def test_bad_rows_of_one_file_do_not_replace_those_of_another(folder, tmp_path):
+    bad, rows, later = tmp_path / "q.csv", tmp_path / "t.csv", tmp_path / "later.csv"
+    rest = ("--bad-rows", bad, "--out", tmp_path / "out.csv")
+    rows.write_text("size,shape\n1,2,3\n1,flat\n4,5,6\n")
+    later.write_text("size,shape\n1,flat\n")
+    run("score", folder / "m.eqsep", rows, *rest)
+    first = bad.read_bytes()
+    assert first.count(b"\n") == 3
+    assert "could not be read" not in run("score", folder / "m.eqsep", later, *rest)
+    assert bad.read_bytes() == first  # no row of it is bad
+    later.write_text('size,shape\n1,flat\n7,"8\n8",9\n')
+    run("score", folder / "m.eqsep", later, *rest)
+    rows.write_text("size,shape\n99,flat\n1,2,3\n")
+    run("score", folder / "m.eqsep", rows, *rest, "--exit-code", code=1)
+    with bad.open(newline="") as file:
+        found = [(Path(row["file"]).name, row["row"], row["text"]) for row in csv.DictReader(file)]
+    assert found == [("later.csv", "2", '7,"8\n8",9'), ("t.csv", "2", "1,2,3")]
+
+
+def test_a_refused_command_writes_no_file_of_bad_rows(folder, tmp_path):
     bad, rows = tmp_path / "q.csv", tmp_path / "t.csv"
     words = ("score", folder / "m.eqsep", rows, "--bad-rows", bad, "--out", tmp_path / "out.csv")
+    rows.write_text('size,shape\n1,2,3\n1,flat\n"4,flat\n')  # a quote that is never closed
+    said = run(*words, code=2)
+    assert f"2 rows could not be read; the first is row 1 of {rows}: expected 2 values" in said
+    assert not bad.exists()
     rows.write_text("size,shape\n1,2,3\n1,flat\n")
-    run(*words)
-    assert bad.read_text().count("\n") == 2
-    rows.write_text("size,shape\n1,flat\n")
-    run(*words)  # none is bad: those of the run before are no more
-    assert bad.read_text() == "file,row,reason,text\n"
-    rows.write_text("size\n1\n")
-    bad.write_text("old")
-    refused(*words)  # before any row was read
-    assert bad.read_text() == "old"
+    bad.write_text("my,notes\n1,2\n")
+    assert "is not a file of bad rows: pass another name" in refused(*words)
+    assert bad.read_text() == "my,notes\n1,2\n"
 
 
 def test_numbers_of_rows_skip_those_that_could_not_be_divided(tmp_path):
@@ -263,3 +282,24 @@ def test_numbers_of_rows_skip_those_that_could_not_be_divided(tmp_path):
             handler(row)
     there = np.setdiff1d(np.arange(1, 200), gone)
     assert [bad.number("t.csv", i) for i in range(len(there))] == there.tolist()
+
+
+def test_results_of_eqsep_in_a_folder_are_not_read_as_tables(folder, tmp_path):
+    model = folder / "m.eqsep"
+    (tmp_path / "rows.csv").write_text(ROWS + "1,2,3\n")
+    words = ("score", model, tmp_path, "--bad-rows", tmp_path / "bad.csv")
+    for name in ("scores.csv", "kept.csv.gz", "scores.jsonl", "scores.parquet", "scores.csv"):
+        run(*words, "--keep", "shape", "--explain", 1, "--out", tmp_path / name)
+    said = run(*words, "--out", tmp_path / "more.arrow")
+    names = ("bad.csv", "kept.csv.gz", "scores.csv", "scores.jsonl", "scores.parquet")
+    left = ", ".join(repr(str(tmp_path / name)) for name in names)
+    assert f"Note: Left out {left}: results that eqsep wrote." in said
+    assert (tmp_path / "scores.csv").read_text().count("\n") == 401
+    assert "Left out" in run("watch", model, tmp_path, "--bad-rows", tmp_path / "bad.csv")
+
+
+def test_a_table_of_a_folder_that_lacks_a_column_is_named(folder, tmp_path):
+    (tmp_path / "a.csv").write_text(ROWS)
+    (tmp_path / "b.csv").write_text("row,score,p_value\n1,2,3\n")  # not one of eqsep's
+    said = refused("score", folder / "m.eqsep", tmp_path, "--out", tmp_path / "scores.csv")
+    assert f"Error: {tmp_path / 'b.csv'}: Column 'size', 'shape' is missing: " in said

@@ -99,8 +99,8 @@ def _project_near(words: Sequence[str]) -> Project | None:
 def option_defaults(project: Project, command: str, words: Sequence[str]) -> dict[str, Any]:
     """The options of a command that the project file gives."""
     given = project.options
-    used = {value for option, value in pairwise(words) if option in _COLUMN_OPTIONS}
-    if "drop" in given:  # the command line wins
+    if "drop" in given:  # such columns are not learnt anyway
+        used = _used_columns(given, load(command), words)
         given["drop"] = [name for name in given["drop"] if name not in used]
     for key in given.keys() & set(COLUMN_LISTS):
         given[key] = list(map(quoted_column, given[key]))
@@ -111,6 +111,15 @@ def option_defaults(project: Project, command: str, words: Sequence[str]) -> dic
     if "--like" in words:  # that model has settled them
         given = {key: value for key, value in given.items() if key not in ("window", "unlabelled")}
     return given
+
+
+def _used_columns(given: dict[str, Any], command: Any, words: Sequence[str]) -> set[str]:
+    """The columns of labels, times, groups and the like that a command uses."""
+    said = [word for both in words for word in both.split("=", 1)]  # --time=day too
+    named = {option: value for option, value in pairwise(said) if option in _COLUMN_OPTIONS}
+    known = {option for param in command.params for option in param.opts}
+    given = {f"--{key}": value for key, value in given.items()}
+    return {(given | named)[option] for option in known & _COLUMN_OPTIONS & {*given, *named}}
 
 
 def with_model(project: Project, command: str, words: list[str]) -> list[str]:

@@ -86,7 +86,13 @@ def table(
     shown = Table(box=SIMPLE_HEAD, padding=(0, padding), pad_edge=padding == 0)
     for i, column in enumerate(columns):
         justify: Any = "left" if i < left else "right"
-        shown.add_column(Text(column), justify=justify, no_wrap=i >= wrapped, vertical="bottom")
+        shown.add_column(
+            Text(column),
+            justify=justify,
+            no_wrap=i >= wrapped,
+            overflow="fold" if i < wrapped else "ellipsis",  # long words go on in the next line
+            vertical="bottom",
+        )
     for row in rows:
         shown.add_row(*row)
     return shown
@@ -373,14 +379,12 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 HINTS = {  # by topic, made of the message's fields
     # columns
-    "CountingColumnWarning": "If it only counts the rows, leave it out: --drop {column!r}.",
-    "DateColumnWarning": "Unless the date matters, leave it out: --drop {column!r}.",
+    "CountingColumnWarning": "If it only counts the rows, leave it out: {drop_it}.",
+    "DateColumnWarning": "Unless the date matters, leave it out: {drop_it}.",
     "DecimalCommaWarning": "If they are names, say so: --categorical {column!r}{others}.",
     "DroppedColumnWarning": "If these are numbers or dates stored as text, convert them.",
-    "LeakingColumnWarning": "If it is known only together with the label, leave it out: "
-    "--drop {column!r}.",
-    "NewDateWarning": "Fit to rows of their time, or without the column: eqsep fit … "
-    "--drop {column!r}.",
+    "LeakingColumnWarning": "If it is known only together with the label, leave it out: {drop_it}.",
+    "NewDateWarning": "Fit to rows of their time, or without the column ({drop_it}).",
     "UnreadableError": "Correct the value, or leave it empty where it is missing.",
     "missing_columns": "Add them, empty where a value is not known.",
     "no_column": "If these are numbers or dates stored as text, convert them, a decimal comma to a "
@@ -400,7 +404,7 @@ HINTS = {  # by topic, made of the message's fields
     # rows that nobody has labelled, and the threshold
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
     "allow a higher --false-alarm-rate.",
-    "HighThresholdWarning": "Leave out columns of codes or ids with --drop, take more --landmarks, "
+    "HighThresholdWarning": "Leave out columns of codes or ids with {drop}, take more --landmarks, "
     "or allow a higher --false-alarm-rate.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "
@@ -415,7 +419,7 @@ HINTS = {  # by topic, made of the message's fields
     # rows in groups and in time
     "DependentRowsWarning": "Pass the column that says which of these a row is from as --group, or "
     "one of times as --time.",
-    "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
+    "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with {drop}.",
     "TimeOrderWarning": "Pass the column that says which run or machine a row is from as --group.",
     "lost_groups": "They are not a column of the files, so this model can learn and forget only in "
     "Python.",
@@ -429,8 +433,8 @@ HINTS = {  # by topic, made of the message's fields
     # evaluation, watching, clusters, data sets
     "MissingDataError": "Or name a folder{where}: --data-home FOLDER, or {variable}=FOLDER.",
     "WorkerDiedError": "Divide the rows into smaller files.",
-    "mixed_column": "Correct it, leave the column out with --drop, or take it with --categorical.",
-    "mixed_column_or_missing": "Correct it, leave the column out with --drop, or take it with "
+    "mixed_column": "Correct it, leave the column out with {drop}, or take it with --categorical.",
+    "mixed_column_or_missing": "Correct it, leave the column out with {drop}, or take it with "
     "--categorical. If that is a missing value, pass --missing {word!r}.",
     "ragged_row": "Correct it, or set such rows aside with --bad-rows FILE.",
     "damaged_watch": "Name another file as --state: it will be written.",
@@ -452,9 +456,22 @@ def in_command(message: Message) -> str:
         name = option(fields["parameter"])
         text = f"{name} must be {fields['expected']}, got {fields['got']!r}."
     if message.topic in HINTS:
-        hint = HINTS[message.topic].format_map(fields)
+        hint = HINTS[message.topic].format_map(fields | _how_to_drop(fields))
     detail = DETAILS.get(message.topic, "") if verbose.get() else ""
     return joined(message.place and f"{message.place}:", text, hint, detail.format_map(fields))
+
+
+def _how_to_drop(fields: Mapping[str, Any]) -> dict[str, str]:
+    """How columns are left out, and the one that a message is about: in the project file, if any.
+
+    >>> _how_to_drop({"column": "net worth"})
+    {'drop': '--drop', 'drop_it': "--drop 'net worth'"}
+    """
+    project, column = current_project.get(), fields.get("column")
+    if project is None:
+        return {"drop": "--drop", "drop_it": f"--drop {column!r}"}
+    drop = f"drop in {project.path.name}"
+    return {"drop": drop, "drop_it": f"add {column!r} to {drop}"}
 
 
 def option(parameter: str) -> str:

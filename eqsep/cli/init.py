@@ -5,6 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +21,10 @@ from eqsep.cli.project import ENDING, NAME, Project
 from eqsep.errors import UserError
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
-from eqsep.io.files import TypedPieces
-from eqsep.tables.reading import Column, Table, read_table
+from eqsep.io.files import TypedPieces, files_of, open_file
+from eqsep.io.streams import WESTERN, decoded, raw_stream
+from eqsep.io.text import CsvFile
+from eqsep.tables.reading import NUMERIC, Column, Table, read_table
 
 _LABEL_WORDS = {
     *("label", "labels", "class", "kind", "target", "attack", "anomaly", "outlier", "fault"),
@@ -34,6 +37,10 @@ _GROUP_NAMES = {
     *("user_id", "batch", "batch_id", "lot", "session", "session_id", "engine", "engine_id"),
 }
 _TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
+_TIME_WORDS = _TIME_NAMES | {"epoch", "unix", "zeit", "zeitstempel", "datum"}
+_YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
+_UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
+_LATER = "later rows lie beyond it; remove this line if it matters"
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _MARKED = 10  # rows at least
@@ -62,7 +69,7 @@ def init(
         raise UserError(f"{path} exists: edit it, or replace it with --force.")
     with print_warnings():
         model = f"{first.stem.split('.')[0] or 'model'}{ENDING}"
-        lines = [*_lines(rows, layout, model=model), *_layout_lines(layout, path.parent)]
+        lines = [*_lines(rows, layout, model=model), *_layout_lines(rows, layout, path.parent)]
         text = "\n".join(lines).rstrip() + "\n"
     with written_whole(path) as file:
         file.write(text.encode())
@@ -88,30 +95,36 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
         yield f"normal = {_quoted(normal)}  # {why}"
     yield ""
-    yield "# Columns to leave out: ids, and what is only known together with the label."
-    drops, hints = _drops(rows, labels, normal)
+    yield "# Columns to leave out: ids, dates, and what is only known together with the label."
+    others = [column for column in rows.columns if column is not labels]
+    drops, hints = _drops(rows, others, labels, normal)
     yield "drop = [" if drops or hints else "drop = [  # none looks like an id"
     for name, why in drops.items():
         yield f"    {_quoted(name)},  # {why}"
     for name, why in hints.items():
         yield f"    # {_quoted(name)},  # {why}"
     yield "]"
-    ids = list(drops)
-    if ids:
-        yield f"keep = {json.dumps(ids, ensure_ascii=False)}  # written with the scores"
+    times = _time_columns(others)
+    groups = [column.name for column in others if column.name.casefold() in _GROUP_NAMES]
+    kept = [column.name for column in others if column.name in (*drops, *times[:1], *groups)]
+    if kept:
+        yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"
     codes = [c.name for c in rows.columns if c.name not in drops and _looks_like_codes(c)]
     if codes:
-        listed = json.dumps(codes, ensure_ascii=False)
-        yield f"categorical = {listed}  # numbers that look like codes"
+        yield f"categorical = {_quoted(codes)}  # numbers that look like codes"
     else:
-        yield '# categorical = ["zip"]  # columns whose numbers are names'
+        yield "# categorical = []  # columns whose numbers are names, such as postcodes"
     yield ""
-    others = [c for c in rows.columns if c.name not in drops and c is not labels]
-    times = [c.name for c in others if c.kind == "date" or c.name.casefold() in _TIME_NAMES]
-    groups = [c.name for c in others if c.name.casefold() in _GROUP_NAMES]
-    time, group = (times or ["timestamp"])[0], (groups or ["machine"])[0]
-    yield f"# time = {_quoted(time)}  # if rows depend on the rows before: whole blocks calibrate"
-    yield f"# group = {_quoted(group)}  # if rows of one machine, card or run are alike"
+    if times:
+        stays = ", and may stay in drop" * (times[0] in drops)
+        yield f"# time = {_quoted(times[0])}  # if rows depend on those before; not learnt{stays}"
+    else:
+        yield "# ordered = true  # no times found: if rows are in order and depend on those before"
+    alike = "if rows of one machine, card or run are alike"
+    if groups:
+        yield f"# group = {_quoted(groups[0])}  # {alike}; not learnt"
+    else:
+        yield f"# group: no column by its name; name one {alike}"
     yield "# window = 10  # sensors: add mean, deviation and slope of the last rows of a run"
     yield ""
     yield "false_alarm_rate = 0.01  # the share of new normal rows that may raise an alarm"
@@ -126,22 +139,44 @@ def _unlabelled(rows: Table) -> str:
     if 1 < len(counts) <= _FEW_LABELS and last.kind in ("text", "number", "boolean"):
         check = f"CHECK: the last column may hold labels: {_shown(counts)}"
         return f"# label = {_quoted(last.name)}  # {check}"
-    return '# label = "kind"  # no column looks like labels: without one, all rows are normal'
+    return "# label: no column looks like labels; without one, all rows are normal"
 
 
 def _shown(counts: Counter[str]) -> str:
     return ", ".join(f"{label} ({n:,})" for label, n in counts.most_common(8))
 
 
-def _layout_lines(layout: Layout, folder: Path) -> Iterator[str]:
-    """How the table is written, as far as options say it."""
+def _layout_lines(paths: list[str], layout: Layout, folder: Path) -> Iterator[str]:
+    """How the table is written, as far as options or its bytes say it."""
     for name, value in vars(layout).items():
         if name == "bad_rows" and value is not None:
             path = os.path.relpath(value.path, folder)
             yield f"bad_rows = {_quoted(path)}  # rows that cannot be read go there"
         elif value is not None:
             shown = list(value) if isinstance(value, tuple) else value
-            yield f"{name} = {json.dumps(shown, ensure_ascii=False)}  # as given to eqsep init"
+            yield f"{name} = {_quoted(shown)}  # as given to eqsep init"
+    first = files_of(paths)[0]
+    if not Path(first).is_file():
+        return
+    with open_file(first, layout=layout) as file:
+        if not isinstance(file, CsvFile):
+            return
+        delimiter = file.dialect.delimiter
+        is_usual = delimiter == "," or (delimiter == "\t" and ".tsv" in Path(first).suffixes)
+        is_known = is_usual or file.dialect.split is not None or len(file.columns) == 1
+        if layout.delimiter is None and not is_known:
+            yield f"delimiter = {_quoted(delimiter)}  # between values"
+    if layout.encoding is None and _is_western(first):
+        yield f"encoding = {_quoted(WESTERN)}  # the text is not UTF-8"
+
+
+def _is_western(path: str) -> bool:
+    """Whether no line with other letters than ASCII is UTF-8, in the first lines of a file."""
+    with raw_stream(path) as raw:
+        lines = [line for line in islice(raw, _SAMPLED) if not line.isascii()]
+    return bool(lines) and all(
+        b"\0" not in line and decoded(line).encode(WESTERN, "ignore") == line for line in lines
+    )
 
 
 def _sample(paths: list[str], layout: Layout) -> Table:
@@ -170,11 +205,16 @@ def _likeness(column: Column) -> int:
     values = set(column.counts())
     if not 1 < len(values) <= _MOST_LABELS:
         return 0
-    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", column.name).casefold())
+    words = _words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
         return 2 * (named and values == {"0", "1"}) + (named and words[0] in _LABEL_WORDS)
     return 2 * named + 2 * any(map(is_usual_normal, values - {"0", "false"}))
+
+
+def _words(name: str) -> list[str]:
+    """The words of a column's name, in small letters."""
+    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
 
 
 def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
@@ -187,10 +227,9 @@ def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
 
 
 def _drops(
-    rows: Table, labels: Column | None, normal: str
+    rows: Table, others: list[Column], labels: Column | None, normal: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns to leave out, and columns that somebody should look at, each with the reason."""
-    others = [column for column in rows.columns if column is not labels]
     drops = {found.fields["column"]: "counts the rows" for found in counting_columns(rows)}
     hints: dict[str, str] = {}
     for column in others:
@@ -199,7 +238,9 @@ def _drops(
             if counts.total() > 20 and len(counts) > _DISTINCT * counts.total():
                 drops[column.name] = "an id: it differs from row to row"
         elif column.kind == "date":
-            hints[column.name] = "a date: leave it out unless the time of a row matters"
+            drops[column.name] = f"a date: {_LATER}"
+        elif _is_unix(column):
+            drops[column.name] = f"Unix times: {_LATER}"
     if labels is not None:
         drops.pop(labels.name, None)
         labelled = labels.texts()
@@ -218,6 +259,29 @@ def _drops(
     return drops, hints
 
 
+def _time_columns(columns: list[Column]) -> list[str]:
+    """The columns that look like times, the likeliest first."""
+    signs = {
+        column.name: (column.kind == "date", _is_unix(column), column.name.lower() in _TIME_NAMES)
+        for column in columns
+        if column.kind in NUMERIC
+    }
+    return sorted((name for name in signs if any(signs[name])), key=signs.__getitem__, reverse=True)
+
+
+def _is_unix(column: Column) -> bool:
+    """Whether numbers are Unix times, by their range, and by their name or steps."""
+    if column.kind != "number":
+        return False
+    values = column.values[~np.isnan(column.values)]
+    steps = np.diff(values)
+    rises = bool((steps >= 0).all() and (steps > 1).any())  # numbers of rows rise by 1
+    if not len(values) or not (rises or _TIME_WORDS & set(_words(column.name))):
+        return False
+    (first, last), low, high = _YEARS, values.min(), values.max()
+    return any(unit * first <= low and high < unit * last for unit in _UNITS)
+
+
 def _marks_anomalies(column: Column, code: np.ndarray) -> bool:
     """Whether the rarer of two values comes in anomalous rows alone."""
     names, places = column.names()
@@ -234,5 +298,6 @@ def _looks_like_codes(column: Column) -> bool:
     )
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _quoted(value: object) -> str:
+    """A text, a number or a list of them, as TOML writes it."""
+    return json.dumps(value, ensure_ascii=False)

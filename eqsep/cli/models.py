@@ -60,7 +60,6 @@ def info(model: options.ModelFile) -> None:
     found, caution = detector.model_, detector.caution_
     console.print_lines(
         ({} if caution is None else {"caution": in_command(caution.warning())})
-        | _groups(found)
         | {"learnt": _rows(found)}
         | _names(found)
         | {
@@ -118,6 +117,7 @@ def print_summary(
     }
     lines |= {
         "columns": _columns(model),
+        **_groups(model),
         "seen kinds": (", ".join(sorted(model.kinds, key=natural_order)) or "none")
         + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=normal),

@@ -241,9 +241,7 @@ def this_command(context: typer.Context) -> str:
     words = ["eqsep", str(context.info_name)]
     for param in context.command.params:
         value = context.params[str(param.name)]
-        if param.name == "report":
-            words += ["--report", "report.html"]
-        elif isinstance(value, bool):
+        if isinstance(value, bool):
             words += (param.opts if value else param.secondary_opts)[:1]
         elif value is not None:
             for one in value if isinstance(value, list | tuple) else [value]:

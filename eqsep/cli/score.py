@@ -174,7 +174,7 @@ class Tally:
 def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, kind: str) -> Tally:
     """Score the rows of files piece by piece and write what is wanted of them."""
     check_table_out(out)
-    inputs = files_of(paths)
+    inputs = files_of(paths, noted=True)
     check_not_read(out, [path, *inputs])
     model = load_scoring(path, rows=paths, rate=wanted.false_alarm_rate)
     tally = Tally()

@@ -13,7 +13,7 @@ from eqsep.detector import Detector
 from eqsep.errors import UserError, counted
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
-from eqsep.io.files import files_of, no_rows
+from eqsep.io.files import no_rows
 from eqsep.monitor import Monitor, OnlineSelector
 from eqsep.report import watch_report, write_report
 from eqsep.tables.reading import Table
@@ -62,15 +62,14 @@ def watch(
             "--fdr selects rows as they come, and --alarms says where they go: pass both, or "
             "neither."
         )
-    inputs = files_of(rows)
     for out in (state, alarms):
         if out is not None:
-            options.check_model_out(out, [model, *inputs])
+            options.check_model_out(out, [model, *rows])
     with print_warnings():
         detector = load_detector(model, rows=rows)
         monitor = _monitor(detector, state, delta=delta, random_state=random_state)
         selection = None if fdr is None else Selection(detector, fdr)
-        _watch(monitor, selection, inputs, layout=layout, ordered=ordered)
+        _watch(monitor, selection, rows, layout=layout, ordered=ordered)
         if state is not None:
             monitor.save(state)
         if selection is not None and alarms is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eqsep.errors import ParameterError, UserError, quoted
+from eqsep.errors import ParameterError, UserError, counted, quoted
 from eqsep.io.notation import (
     MISSING,
     THOUSANDS,
@@ -180,7 +180,9 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
         split=form.split,
         decimal=decimal,
         notations=shown,
-        said=tuple(_said(form, n or bool(above), layout, tabs=tabs)),
+        said=tuple(
+            _said(form, n or bool(above), layout, tabs=tabs, comments=comments - bool(above))
+        ),
     )
 
 
@@ -356,9 +358,9 @@ def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | No
     return Notation(dates=order) if all(is_date(value, order) for value in values) else None
 
 
-def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:
-    if form.titles:
-        yield f"{form.titles} line{'s' * (form.titles > 1)} before the table left out"
+def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> Iterable[str]:
+    if left_out := form.titles + comments:
+        yield f"{counted(left_out, 'line')} before the table left out"
     if form.quoting:
         yield f"values are written with {form.quoting}"
     elif layout.delimiter is None and form.split is not None:

@@ -1,6 +1,8 @@
 """Tables in files and folders: opened, read whole or piece by piece."""
 
+import csv
 import gzip
+import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,10 +20,11 @@ from eqsep.io.dialect import Layout
 from eqsep.io.inference import cast_as, is_text, notation_of, understood, written
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
 from eqsep.io.sheets import open_sheet
-from eqsep.io.streams import STANDARD_INPUT, read_unchanged
+from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged
 from eqsep.io.text import (
     RAGGED,
     ROWS_AT_ONCE,
+    BadRows,
     CsvFile,
     JsonFile,
     check_once,
@@ -56,12 +59,17 @@ _USUAL = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare
 _FIRST = 1000  # rows that are looked at before all of them
 _WIDE = 5  # times as many columns as rows
 _FEW = 20  # distinct values; in a column of numbers or dates, one of them has a digit
+_SCORED = ["score", "p_value", "alarm", "kind"]  # columns of scores that eqsep wrote
+_LONGEST_HEADER = 2**20  # bytes
 _LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted
 
 
-def files_of(paths: Iterable[str]) -> list[str]:
-    """The files, and those in the folders, that are named; refuses what does not exist."""
+def files_of(paths: Iterable[str], *, noted: bool = False) -> list[str]:
+    """The files, and those in the folders, that are named; refuses what does not exist.
+
+    What eqsep wrote into a folder is left out, with a note if that is to be `noted`.
+    """
     files: list[str] = []
     for given in paths:
         path = Path(given)
@@ -71,6 +79,10 @@ def files_of(paths: Iterable[str]) -> list[str]:
                 for p in path.rglob("*")
                 if is_table(p) and not p.name.startswith((".", "_")) and p.is_file()
             )
+            results = [file for file in inside if _is_result(file)]
+            if results and noted:
+                warn(Note(f"Left out {quoted(results)}: results that eqsep wrote."))
+            inside = [file for file in inside if file not in results]
             if not inside:
                 endings = ".csv, .csv.gz, .tsv, .txt, .jsonl, .parquet, .arrow, .feather or .xlsx"
                 raise UserError(
@@ -82,6 +94,21 @@ def files_of(paths: Iterable[str]) -> list[str]:
         else:
             files.append(given)
     return files
+
+
+def _is_result(path: str) -> bool:
+    """Whether the columns of a file are those of scores, or of rows that could not be read."""
+    kind, names = _format_of(path), []
+    with suppress(*_DAMAGED, ValueError, OSError, csv.Error):
+        if kind in _LAST_BYTES:
+            names = arrow_file(path, kind).columns
+        elif kind == "text":
+            with raw_stream(path) as raw:
+                line = raw.readline(_LONGEST_HEADER).decode()
+            names = list(json.loads(line)) if line[:1] == "{" else next(csv.reader([line]), [])
+    results = [name.removeprefix("eqsep_") for name in names]
+    is_scored = any(results[i : i + len(_SCORED)] == _SCORED for i in range(len(results)))
+    return names == [*BadRows.COLUMNS] or (names[:1] == ["row"] and is_scored)
 
 
 def _expected(files: list[str]) -> list[str]:
@@ -165,7 +192,7 @@ def whole(
     """
     as_text, but = list(as_text), list(but)
     tables: list[pa.Table] = []
-    for path in _expected(files_of(paths)):
+    for path in _expected(files_of(paths, noted=True)):
         with open_file(path, layout=layout) as file:
             chosen([*as_text, *but], file.columns, name=file.name)
             columns = [column for column in file.columns if column not in but]
@@ -220,10 +247,14 @@ def pieces(
     `find_bad` gives masks of unreadable values by column, whose rows are set aside if the layout
     says where.
     """
-    for path in _expected(files_of(paths)):
+    for path in _expected(files_of(paths, noted=True)):
         before = 0
         with open_file(path, layout=layout) as file:
-            columns = chosen(choose(file.columns), file.columns, name=file.name)
+            try:
+                wanted = list(choose(file.columns))
+            except UserError as error:
+                raise error.at(file.name) from error
+            columns = chosen(wanted, file.columns, name=file.name)
             for table in file.pieces(columns):
                 rows = table.num_rows
                 if layout.bad_rows is not None and find_bad is not None:

@@ -23,6 +23,7 @@ from eqsep.io.dialect import Layout
 from eqsep.progress import reporter
 
 STANDARD_INPUT = "-"
+WESTERN = "cp1252"  # the encoding of text that is not UTF-8
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32-le",  # begins like that of UTF-16
@@ -342,7 +343,7 @@ def too_long(name: str) -> UserError:
 
 def decoded(data: bytes) -> str:
     """Text in UTF-8, or else in the encoding of Western Europe."""
-    for encoding in ("utf-8", "cp1252"):
+    for encoding in ("utf-8", WESTERN):
         try:
             return data.decode(encoding)
         except UnicodeDecodeError:

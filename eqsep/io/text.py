@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import weakref
 from bisect import bisect_right
 from collections import Counter, deque
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from threading import Event
 from typing import Any
 
@@ -44,6 +46,7 @@ from eqsep.io.streams import (
     read_fully,
     western,
 )
+from eqsep.io.writing import check_folder
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
 ROWS_AT_ONCE = 8192
@@ -60,11 +63,16 @@ _MOST = 0.1  # the largest share of distinct values that are set aside as mistak
 
 
 class BadRows:
-    """The file of bad rows: of each the file, the number, the reason, and its text."""
+    """The file of bad rows: of each the file, the number, the reason, and its text.
+
+    It keeps the records of other files that were read before.
+    """
+
+    COLUMNS = ("file", "row", "reason", "text")
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.found: set[tuple[str, int]] = set()
+        self.found: dict[tuple[str, int], str] = {}  # the reason by file and number
         self._before: dict[str, list[int]] = {}  # good rows before each ragged one
         self._rows: Any = None
 
@@ -81,32 +89,60 @@ class BadRows:
 
     @contextmanager
     def written(self) -> Iterator[None]:
-        """Write the file while rows are read; after an error, only if there are bad rows."""
-        if not self.path.parent.is_dir():
-            raise UserError(f"There is no folder {self.path.parent} for bad rows: make it first.")
+        """Write the file after rows were read, if some are bad; not after an error of the user."""
+        check_folder(self.path)
         if self.path.exists() and not self.path.is_file():
             raise UserError(f"{self.path} is not a file: pass the name of one for bad rows.")
-        ended: Exception | None = None
-        with written_whole(self.path) as file:
-            out = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-            self._rows = csv.writer(out)
-            self._rows.writerow(["file", "row", "reason", "text"])
+        if next(self._records(), [*self.COLUMNS]) != [*self.COLUMNS]:
+            raise UserError(
+                f"{self.path} exists and is not a file of bad rows: pass another name for them."
+            )
+        with SpooledTemporaryFile(_BLOCK, "w+", encoding="utf-8", newline="") as spool:
+            self._rows = csv.writer(spool)
             try:
                 yield
-            except Exception as error:
-                if not self.found and isinstance(error, UserError | OSError):
-                    raise
-                ended = error
+            except (UserError, OSError, MemoryError):
+                if self.found:
+                    (file, number), reason = next(iter(self.found.items()))
+                    first = f"the first is row {number:,} of {file}: {reason}"
+                    warn(Note(f"{counted(len(self.found), 'row')} could not be read; {first}."))
+                raise
+            except Exception:  # a command may end with an exit code
+                self._write(spool)
+                raise
+            self._write(spool)
+
+    def _write(self, new: Any) -> None:
+        """Write the records of other files that are there, and the new ones."""
+        if not self.found:
+            return
+        read = {file for file, _ in self.found}
+        with written_whole(self.path) as file:
+            out = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+            rows = csv.writer(out)
+            rows.writerow(self.COLUMNS)
+            rows.writerows(row for row in islice(self._records(), 1, None) if row[0] not in read)
+            new.seek(0)
+            shutil.copyfileobj(new, out)
             out.detach()
         warn(Note(f"{counted(len(self.found), 'row')} could not be read: {self.path}."))
-        if ended is not None:
-            raise ended
+
+    def _records(self) -> Iterator[list[str]]:
+        """The lines of the file that is there, with the header; none if it is not there."""
+        if not self.path.exists():
+            return
+        longest = csv.field_size_limit(2**31 - 1)
+        try:
+            with self.path.open(encoding="utf-8", errors="replace", newline="") as file:
+                yield from filter(None, csv.reader(file))
+        finally:
+            csv.field_size_limit(longest)
 
     def add(self, file: str, number: int, reason: str, text: str) -> None:
         """Set a row aside, once however often it is read."""
         if (file, number) not in self.found:
             self._rows.writerow([file, number, reason, text])
-            self.found.add((file, number))
+            self.found[file, number] = reason
 
     def handler(self, file: str) -> Callable[[Any], str]:
         """What pyarrow calls for each row with more values than names, or fewer, in order."""

@@ -388,7 +388,9 @@ def read_table(X: Any, *, name: str) -> Table:
     if isinstance(X, str | bytes | os.PathLike):
         raise UserTypeError(
             f"{name} expects a table, got {X!r}.",
-            hint="Read a file first: eqsep.io.read_table(path) gives a table.",
+            hint="Read the file first: table = eqsep.io.read_table(path). To fit with labels, pass "
+            "them apart from the other columns: Detector(normal='ok')"
+            ".fit(table.drop_columns(['kind']), table['kind']).",
         )
     names, values, categorical, n_rows = _adapter(X)(X)
     for count, what in ((n_rows, "sample"), (len(values), "feature")):
