@@ -20,6 +20,7 @@ from eqsep.detector.namer import rows_for
 from eqsep.errors import UserError, counted
 from eqsep.labels import NORMAL, natural_order
 from eqsep.persistence.container import origin
+from eqsep.persistence.files import content_hash
 from eqsep.report.learnt import trust_in
 from eqsep.tables.reading import text_of
 
@@ -56,7 +57,7 @@ def info(model: options.ModelFile) -> None:
         detector = load_detector(model)
     console = Screen()
     print_summary(console, detector, {}, model)
-    made_by, version, digest = origin(model.read_bytes())
+    made_by, version = origin(model.read_bytes())
     found, caution = detector.model_, detector.caution_
     console.print_lines(
         ({} if caution is None else {"caution": in_command(caution.warning())})
@@ -67,7 +68,7 @@ def info(model: options.ModelFile) -> None:
             "landmarks": f"{len(found.plan.terms.landmarks):,}",
             "settings": _settings(detector),
             "written by": f"eqsep {made_by}, format {version}",
-            "content": f"sha256 {digest}",
+            "content": f"sha256 {content_hash(found)}",
         }
     )
 

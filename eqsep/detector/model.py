@@ -283,6 +283,22 @@ class Model(WithoutCaches):
             "left_out": list(self.left_out),
         }
 
+    def known(self) -> dict[str, Any]:
+        """What the model knows, whatever the order in which it was learnt.
+
+        Sums and what is solved from them follow from the learnt rows, up to rounding: a hash of
+        these rows stands for them. Files of older versions lack it, and their sums count.
+        """
+        state = self.state()
+        if self.evidence.learnt is not None:
+            for part in ("coef", "likeness_coef", "calibration", "judges"):
+                del state[part]
+            del state["evidence"]["sums"]
+        labels = self.evidence.labels.labels
+        if labels is not None and labels.by_name:  # any other name is an anomaly, seen or forgotten
+            state["evidence"]["labels"] = [str(labels.classes[0]), *self.kinds]
+        return state
+
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The model of these parts."""
