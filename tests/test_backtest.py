@@ -16,7 +16,6 @@ from eqsep.cli import app
 from eqsep.detector import Config
 from eqsep.errors import UserError
 from eqsep.evaluation import Fixed, Learning, Retrained, Schedule, backtest
-from eqsep.evaluation.promises import Share
 
 DETECTOR = Detector(
     n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0, config=Config.fast()
@@ -54,9 +53,8 @@ def test_models_begin_when_labels_are_there_and_alarms_are_so_many_a_day(found):
     assert found.alarms["eqsep"].sum() == found.precision["eqsep"].total == 64
     assert found.recall["eqsep"].total == 8 * 3 + 5 * 3
     assert found.false_alarms["eqsep"].total == 8 * 60 - 39
-    shares = {str(n): Share.counted(n, 1_000) for n in (24, 1, 11)}
-    other = replace(found, false_alarms=shares, promised=dict.fromkeys(shares, 0.01))
-    assert [other.verdict(name) for name in shares] == ["more", "fewer", "as promised"]
+    assert found.promises["eqsep"].alarms == found.false_alarms["eqsep"].count
+    assert found.promises["shadow"].rank > 0
 
 
 def test_a_kind_is_caught_with_its_first_rows_before_any_label(found):

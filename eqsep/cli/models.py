@@ -170,7 +170,7 @@ def _promise(model: Model) -> str:
     if calibration.n_left_out:
         by += f", without {calibration.n_left_out:,} taken for anomalies"
     certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
-    if not calibration.rank(rate, confidence):
+    if not model.rank:
         verb = "is" if held == 1 else "are"
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
     text = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
@@ -186,7 +186,7 @@ def _promise(model: Model) -> str:
 def _interval(model: Model) -> dict[str, str]:
     """What luck may make of the promise in one model; nothing where there is none."""
     promise = model.promise.false_alarm_rate, model.promise.confidence
-    if model.plan.holdout.grouping or not model.calibration.rank(*promise):
+    if model.plan.holdout.grouping or not model.rank:
         return {}
     mean, low, high = model.calibration.interval(*promise)
     doubted = model.plan.labels.doubts_calibration

@@ -18,6 +18,7 @@ from eqsep.cli.console import Screen, format_counts, in_command, print_warnings,
 from eqsep.cli.inputs import GroupColumns, columns_for, load_detector, persistent_alarms
 from eqsep.cli.labelled import InputSpec, check_some_label
 from eqsep.detector import Detector, learnt_before
+from eqsep.detector.calibration import NO_PROMISE
 from eqsep.errors import UserError, counted
 from eqsep.evaluation import AssessedKind, Assessment, Names, Review, Share
 from eqsep.io.files import cast
@@ -262,18 +263,14 @@ def promise_line(report: AssessmentReport) -> str:
     """How many normal rows raise an alarm, and whether that is what was promised."""
     found = report.assessment
     alarms = f"{_percent(found.false_alarms)} normal rows"
-    if found.promised_for is not None:
-        promised = (
-            f"promised at most {report.rate:.2%} of those of {found.promised_for}, on average"
-        )
-        if found.groups is None:
-            return f"{alarms}; {promised} over them: add their column to see whether it is kept"
-        return f"{alarms}; {promised}: {found.groups}"
-    if found.promise is None:
-        return f"{alarms}; too few rows calibrate to promise {report.rate:.2%}"
-    verdict = found.promise.verdict
-    than = verdict if verdict == "as promised" else f"{verdict} than chance explains"
-    return f"{alarms}; promised {report.rate:.2%}: {than}"
+    if not report.promised:
+        return f"{alarms}; {NO_PROMISE}: too few rows calibrate for {report.rate:.2%}"
+    if found.promised_for is None:
+        return f"{alarms}; promised {report.rate:.2%}: {found.verdict}"
+    promised = f"promised at most {report.rate:.2%} of those of {found.promised_for}, on average"
+    if found.groups is None:
+        return f"{alarms}; {promised} over them: add their column to see whether it is kept"
+    return f"{alarms}; {promised}: {found.groups}"
 
 
 def name_lines(names: Names) -> dict[str, str]:

@@ -152,6 +152,11 @@ class Model(WithoutCaches):
         return self.calibration.threshold(self.promise.false_alarm_rate, self.promise.confidence)
 
     @property
+    def rank(self) -> int:
+        """Which of the largest held-out scores is the threshold; 0 if nothing is promised."""
+        return self.calibration.rank(self.promise.false_alarm_rate, self.promise.confidence)
+
+    @property
     def n_learnt(self) -> np.ndarray:
         """The weight of the learnt rows: of normal ones, then of each kind."""
         return self.evidence.sums.weight

@@ -19,7 +19,8 @@ class AssessmentReport:
     """All that the page of a test shows."""
 
     title: str
-    rate: float  #: The promised rate of false alarms.
+    rate: float  #: The rate of false alarms that was asked for.
+    promised: bool  #: Whether enough rows calibrate to promise it.
     counts: dict[str, int]  #: The rows of each label.
     assessment: Assessment
     measured: Spread  #: Curves, scores and false alarms at several rates.
@@ -89,6 +90,7 @@ def assessment_report(
     return AssessmentReport(
         title="A detector, tested",
         rate=float(detector.false_alarm_rate),
+        promised=model.rank > 0,
         counts={NORMAL: counts.pop(NORMAL)} | counts,
         assessment=assessment,
         measured=spread_of(model, model.scores(table), kind, normal=NORMAL),
