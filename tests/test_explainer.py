@@ -254,3 +254,27 @@ def test_no_kept_row_passes_and_all_are_compared_with(detector, fresh):
     model, table = detector.model_, detector.plan_.align(fresh.iloc[:3])
     none = replace(model.explainer, threshold=-1.0)
     assert_allclose([total(e) for e in none.explain(table, top=2)], model.scores(table), atol=1e-9)
+
+
+def test_values_of_the_nearest_normal_row_are_in_the_table():
+    rng = np.random.default_rng(0)
+    n = 1_500
+    X = pd.DataFrame(
+        {
+            "count": rng.poisson(2, size=n),
+            "ttl": rng.choice([0, 31, 62, 252, 254], size=n),
+            "bytes": np.round(rng.lognormal(6, 3, size=n)),  # of which digits get lost
+            "price": np.round(rng.normal(20, 5, size=n), 2),
+            "share": np.where(rng.random(n) < 0.5, 0.0, rng.random(n)),
+        }
+    )
+    detector = Detector(n_landmarks=60, bandwidth=1.0, random_state=0).fit(X)
+    near = detector.model_.explainer.nearest_normal_rows(detector.plan_.align(X[:200]), n=3)
+    values = pd.DataFrame([row for rows in near for row in rows])
+    for name in ("count", "ttl", "price"):
+        assert set(values[name].astype(float)) <= set(X[name])
+    exact = values["bytes"][~values["bytes"].str.startswith("about")].astype(float)
+    assert set(exact) <= set(X["bytes"])
+    assert len(exact) > 0.9 * len(values)
+    assert "0" in set(values["share"])
+    assert not any("e-" in share for share in values["share"])
