@@ -15,7 +15,7 @@ from eqsep import Detector
 from eqsep.cli import app
 from eqsep.detector import Config
 from eqsep.errors import UserError
-from eqsep.evaluation import Fixed, Learning, Retrained, Schedule, backtest
+from eqsep.evaluation import CaughtKind, Fixed, Learning, Retrained, Schedule, Share, backtest
 
 DETECTOR = Detector(
     n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0, config=Config.fast()
@@ -206,3 +206,11 @@ def test_the_command_refuses_in_a_sentence(file, words, message):
     result = run("backtest", file, "--label", "kind", *words)
     assert result.exit_code == 2
     assert re.search(message, " ".join(result.stderr.split()))
+
+
+def test_a_kind_that_is_caught_no_more_than_others_is_caught_by_chance():
+    def told(count):
+        return CaughtKind("leak", Share.counted(count, 50), Share.counted(0, 0), "", 1, 1, 0.1).told
+
+    assert told(6) == "no more than by chance"
+    assert told(20) == "with its first rows; known before the first period"

@@ -24,7 +24,7 @@ from eqsep.evaluation import AssessedKind, Assessment, Names, Review, Share
 from eqsep.io.files import cast
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report import write_report
-from eqsep.report.assessments import AssessmentReport, assessment_report
+from eqsep.report.assessments import CHANCE_DELAYS, AssessmentReport, assessment_report
 from eqsep.tables.reading import Table
 
 
@@ -249,10 +249,10 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     if found.delay is not None and found.delay.kinds:
         stay = " that persists" * found.delay.persistent
         console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
-        header = ("", "stretches", "found", "delay in rows", "delay in time")
+        header = ("", "stretches", "found", "delay in rows", "delay in time", "by false alarms")
         console.print(table(header, _delay_rows(report)))
         rest = " All other figures are of single alarms, persistent or not." * bool(stay)
-        console.print_line(f"{report.false_episodes}{rest}\n")
+        console.print_line(f"{report.false_episodes} {CHANCE_DELAYS}{rest}\n")
     if found.costs:
         console.print("What it costs; the best threshold is the best one of these rows:")
         columns = ("threshold", "score", "alarms", "false", "missed", "cost")
@@ -329,8 +329,8 @@ def _top_rows(found: Assessment) -> _Cells:
 
 
 def _delay_rows(report: AssessmentReport) -> _Cells:
-    for kind, found, rows, times in report.delays:
-        yield Text(kind), f"{found.total:,}", with_ends(found), rows or "–", times or "–"
+    for kind, found, rows, times, chance in report.delays:
+        yield Text(kind), f"{found.total:,}", with_ends(found), rows or "–", times or "–", chance
 
 
 def _cost_rows(found: Assessment) -> _Cells:

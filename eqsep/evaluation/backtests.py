@@ -30,6 +30,7 @@ from eqsep.tables.reading import WRITERS, Table, column_of, read_table
 AHEAD, SEEN, JUDGED, LABELLED = range(4)
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d+\.?\d*|\.\d+)\s*([a-z]*)")
+_CHANCE = 0.05  # that as many rows of a kind are looked at if rows are drawn at random
 Span = str | float
 
 
@@ -251,12 +252,15 @@ class CaughtKind:
     first: str  #: When its first row came, after the first model.
     appeared: int  #: The number, from 1, of the period of its first row.
     caught: int | None  #: The same for its first row that was looked at.
+    by_chance: float = 0.0  #: The share of all rows that was looked at.
 
     @property
     def told(self) -> str:
         """When it was caught first, in words."""
         if self.caught is None:
             return "never caught"
+        if stats.binom.sf(self.recall.count - 1, self.recall.total, self.by_chance) >= _CHANCE:
+            return "no more than by chance"
         late = self.caught - self.appeared
         when = "with its first rows" if not late else f"{late:,} period{'s' * (late > 1)} later"
         if not self.early.total:
@@ -460,6 +464,7 @@ class _Run:
                     first=self.line.when(self.line.at[places].min()),
                     appeared=min(rows),
                     caught=next((i for i, (_, p) in rows.items() if alarm[p].any()), None),
+                    by_chance=float(alarm[np.concatenate(list(self.places.values()))].mean()),
                 )
             )
         return sorted(found, key=lambda one: one.appeared)

@@ -154,7 +154,9 @@ class Number:
     @cached_property
     def _decimals(self) -> int | None:
         """How many decimals the numbers of training have; None if more than six."""
-        known = (n for n in range(_DIGITS + 1) if np.array_equal(np.round(self.knots, n), self.knots))
+        known = (
+            n for n in range(_DIGITS + 1) if np.array_equal(np.round(self.knots, n), self.knots)
+        )
         return next(known, None)
 
     def _written(self, x: float, *, within: float) -> str:
