@@ -249,8 +249,8 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     if found.delay is not None and found.delay.kinds:
         stay = " that persists" * found.delay.persistent
         console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
-        header = ("", "stretches", "found", "delay in rows", "delay in time", "by false alarms")
-        console.print(table(header, _delay_rows(report)))
+        columns = ("", "stretches", "found", "delay in rows", "delay in time", "by false alarms")
+        console.print(table(columns, _delay_rows(report)))
         rest = " All other figures are of single alarms, persistent or not." * bool(stay)
         console.print_line(f"{report.false_episodes} {CHANCE_DELAYS}{rest}\n")
     if found.costs:

@@ -213,8 +213,8 @@ class Explainer:
         for row, around, adds in zip(rows, self._normal[0][near], share, strict=True):
             far = np.minimum((around >= row).sum(axis=0), (around <= row).sum(axis=0))
             usual = np.minimum.reduceat(far, first) >= max(_FEW * len(around), 1)
-            counts = ~usual | (adds >= _LEAST_USUAL * adds.sum())
-            if top >= len(adds) or not (counts & (adds > 0)).any():
+            counts = (adds > 0) & (~usual | (adds >= _LEAST_USUAL * adds.sum()))
+            if top >= len(adds) or not counts.any():
                 counts[:] = True
             order = np.argsort(-adds * np.where(usual, _USUAL_WEIGHT, 1.0), kind="stable")
             chosen = np.sort(order[counts[order]][:top])
