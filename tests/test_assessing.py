@@ -50,7 +50,7 @@ def test_a_model_is_tested_on_new_rows(home):
     assert result.exit_code == 0, result.output
     told = result.stdout
     assert "rows          900: 720 normal, 30 card testing, 30 money mule" in told
-    assert re.search(r"false alarms  [\d.]+% \[.*\] of 720 normal rows; promised 5.00%: as", told)
+    assert re.search(r"false alarms  [\d.]+% \[.*\] of 720 normal rows; promised 5.00%: kept", told)
     assert told.index("seen kinds") < told.index("unseen kinds") < told.index("stuck scanner  ")
     assert re.search(r"incidents of each day \(\d+\) ", told)
     assert re.search(r"best +[\d.]+ ", told)
@@ -123,7 +123,7 @@ def test_a_model_of_groups_knows_those_that_it_has_learnt(tmp_path):
     assert result.exit_code == 0, result.output
     assert re.search(
         r"promised at most 20.00% of those of new groups, on average: mean over 30 groups [\d.]+% "
-        r"\[[\d.]+%, [\d.]+%\], as promised; at worst",
+        r"\[[\d.]+%, [\d.]+%\], kept; at worst",
         result.stdout,
     )
     assert "mean over 30 groups" in page.read_text()

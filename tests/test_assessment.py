@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from eqsep import Detector
 from eqsep.cli.test import promise_line
-from eqsep.detector.calibration import Calibration, Promise
+from eqsep.detector.calibration import Calibration, CalibrationWarning, Promise
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
 from eqsep.evaluation.assessment import alike
@@ -31,6 +31,7 @@ class FixedModel:
     namer = SimpleNamespace(has_promise=True)
     evidence = SimpleNamespace(kinds=SimpleNamespace(groups=(), n_units={"scan": 9}.get))
     calibration = Calibration(np.linspace(0, 0.555, 19))
+    rank = 2
 
     def scores(self, X):
         return np.asarray(X, dtype=float)
@@ -67,7 +68,7 @@ def test_counts_are_those_made_by_hand():
     assert (found.overall.precision.count, found.overall.precision.total) == (4, 5)
     assert (found.false_alarms.count, found.false_alarms.total) == (1, 6)
     assert found.promise.alarms == 1
-    assert found.promise.verdict == "as promised"
+    assert found.verdict.word == "cannot tell"
 
 
 def test_names_are_counted_by_label():
@@ -165,7 +166,7 @@ def test_normal_rows_alone_say_whether_the_promise_is_kept():
     found = assess(Fixed(), rng.uniform(0.4, 0.7, size=300), ["normal"] * 300)
     assert found.overall is None
     assert found.kinds == ()
-    assert found.promise.verdict == "more"
+    assert found.verdict.word == "broken"
 
 
 def test_a_promise_with_a_confidence_is_measured_at_its_own_threshold():
@@ -176,12 +177,12 @@ def test_a_promise_with_a_confidence_is_measured_at_its_own_threshold():
     detector.set_params(confidence=0.95)
     sure = assess(detector, X[600:], ["normal"] * 300)
     assert plain.rate == 0.1
-    assert sure.promise.rate < 0.1
+    assert sure.promise.rank < plain.rank
     assert sure.promise.threshold == detector.threshold_ > plain.threshold
     assert sure.promise.alarms == sure.false_alarms.count
     detector.set_params(confidence=None, false_alarm_rate=0.001)
     with pytest.warns(UserWarning, match="cannot be promised"):
-        assert assess(detector, X[600:], ["normal"] * 300).promise is None
+        assert assess(detector, X[600:], ["normal"] * 300).promise.rank == 0
 
 
 @pytest.mark.parametrize(
@@ -233,10 +234,10 @@ def test_a_model_by_groups_is_judged_by_the_mean_over_groups():
     rates = [alarm[group[800:] == name].mean() for name in range(40, 60)]
     assert found.groups.rates == pytest.approx(sorted(rates))
     assert found.groups.low < found.groups.mean == pytest.approx(np.mean(rates))
-    assert found.groups.verdict == "as promised"
+    assert found.verdict.word == "kept"
     far = with_groups(read_table(X[800:] + 3, name="test"), group[800:])
     far = assess(detector, far, np.full(400, "normal"))
-    assert far.groups.verdict == "more than chance explains"
+    assert far.verdict.word == "broken"
     alone = assess(detector, X[800:], np.full(400, "normal"))
     assert alone.groups is None
     assert alone.promised_for == "new groups"
@@ -248,5 +249,20 @@ def test_a_model_by_time_promises_new_time_blocks():
     detector.fit(X, time=np.arange(500))
     found = assess(detector, X, np.full(500, "normal"))
     assert found.promised_for == "new time blocks"
-    report = SimpleNamespace(assessment=found, rate=0.2)
+    report = SimpleNamespace(assessment=found, rate=0.2, promised=True)
     assert "promised at most 20.00% of those of new time blocks" in promise_line(report)
+
+
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_a_model_without_a_promise_keeps_none(in_groups):
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(20), 10)
+    X = rng.normal(size=(400, 2))
+    detector = Detector(n_landmarks=30, bandwidth=1.0, false_alarm_rate=0.001, random_state=0)
+    with pytest.warns(CalibrationWarning):
+        detector.fit(X[:200], groups=group if in_groups else None)
+    rows = read_table(X[200:], name="test")
+    found = assess(detector, with_groups(rows, group) if in_groups else rows, ["normal"] * 200)
+    assert str(found.verdict) == "no promise was made"
+    report = SimpleNamespace(assessment=found, rate=0.001, promised=detector.model_.rank > 0)
+    assert promise_line(report).endswith("no promise was made: too few rows calibrate for 0.10%")

@@ -15,8 +15,7 @@ from eqsep import Detector
 from eqsep.cli import app
 from eqsep.detector import Config
 from eqsep.errors import UserError
-from eqsep.evaluation import Fixed, Learning, Retrained, Schedule, backtest
-from eqsep.evaluation.promises import Share
+from eqsep.evaluation import CaughtKind, Fixed, Learning, Retrained, Schedule, Share, backtest
 
 DETECTOR = Detector(
     n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0, config=Config.fast()
@@ -54,9 +53,8 @@ def test_models_begin_when_labels_are_there_and_alarms_are_so_many_a_day(found):
     assert found.alarms["eqsep"].sum() == found.precision["eqsep"].total == 64
     assert found.recall["eqsep"].total == 8 * 3 + 5 * 3
     assert found.false_alarms["eqsep"].total == 8 * 60 - 39
-    shares = {str(n): Share.counted(n, 1_000) for n in (24, 1, 11)}
-    other = replace(found, false_alarms=shares, promised=dict.fromkeys(shares, 0.01))
-    assert [other.verdict(name) for name in shares] == ["more", "fewer", "as promised"]
+    assert found.promises["eqsep"].alarms == found.false_alarms["eqsep"].count
+    assert found.promises["shadow"].rank > 0
 
 
 def test_a_kind_is_caught_with_its_first_rows_before_any_label(found):
@@ -208,3 +206,11 @@ def test_the_command_refuses_in_a_sentence(file, words, message):
     result = run("backtest", file, "--label", "kind", *words)
     assert result.exit_code == 2
     assert re.search(message, " ".join(result.stderr.split()))
+
+
+def test_a_kind_that_is_caught_no_more_than_others_is_caught_by_chance():
+    def told(count):
+        return CaughtKind("leak", Share.counted(count, 50), Share.counted(0, 0), "", 1, 1, 0.1).told
+
+    assert told(6) == "no more than by chance"
+    assert told(20) == "with its first rows; known before the first period"

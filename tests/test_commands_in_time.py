@@ -269,7 +269,7 @@ def test_rows_without_a_label_are_no_kind_in_a_report(tmp_path):
     text = page.read_text()
     assert "None" not in text
     assert "of new normal rows of new groups, at most, on average" in text
-    assert "raise an alarm on average over the groups (standard error" in text
+    assert "raise an alarm on average over the groups [" in text
     told = CliRunner().invoke(app, ["info", str(tmp_path / "m.eqsep")]).output
     assert "columns     2: 2 numbers; without c\n" in told
     assert "held out by group; groups by column 'run', not learnt" in told

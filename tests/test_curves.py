@@ -1,12 +1,21 @@
 """Curves by kind, counted scores, and promises of false alarms."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import norm
 from sklearn.metrics import average_precision_score
 
 from eqsep.detector.calibration import Calibration
-from eqsep.evaluation import kept_promises, precision_recall_by_kind, score_histogram
+from eqsep.evaluation import (
+    GroupRates,
+    kept_promise,
+    kept_promises,
+    precision_recall_by_kind,
+    score_histogram,
+)
 
 
 def test_a_curve_of_many_rows_keeps_its_shape_and_its_area():
@@ -58,22 +67,90 @@ def test_rates_that_cannot_be_promised_are_left_out():
     assert kept_promises([], calibration=np.arange(99)) == ()
 
 
-@pytest.mark.extra
-def test_promises_are_kept_as_often_as_the_confidence_says():
+def verdicts(true_rate, *, held_out, rows, n=150, rate=0.02):
+    """How often each word is said of models with this mean rate, over draws of held-out rows."""
     rng = np.random.default_rng(0)
-    verdicts = [
-        kept_promises(rng.normal(size=500), calibration=rng.normal(size=199), rates=[0.05])[0]
-        for _ in range(400)
-    ]
-    assert 0.92 < np.mean([v.verdict == "as promised" for v in verdicts]) <= 0.99
-    assert_allclose(np.mean([v.measured for v in verdicts]), 0.05, atol=0.005)
+    rank = int(rate * (held_out + 1))
+    own = rng.beta(rank, held_out + 1 - rank, size=n) * true_rate / rate
+    own = own if held_out < 9_999 else np.full(n, true_rate)
+    found = Counter(
+        kept_promise(int(a), rows, rate=rate, rank=rank, held_out=held_out).verdict.word
+        for a in rng.binomial(rows, np.minimum(own, 1))
+    )
+    return {word: times / n for word, times in found.items()}
 
 
-@pytest.mark.parametrize(("shift", "verdict"), [(1.0, "more"), (-1.5, "fewer")])
-def test_other_rows_break_the_promise(shift, verdict):
+@pytest.mark.parametrize("held_out", [99, 999, 9_999])
+@pytest.mark.parametrize("rows", [50, 500, 5_000])
+def test_a_promise_that_holds_is_hardly_ever_called_broken(held_out, rows):
+    assert verdicts(0.02, held_out=held_out, rows=rows).get("broken", 0) <= 0.05
+
+
+@pytest.mark.parametrize("rows", [50, 200, 500, 5_000])
+def test_twice_the_promised_rate_is_hardly_ever_called_kept(rows):
+    found = verdicts(0.04, held_out=9_999, rows=rows)
+    assert found.get("kept", 0) <= 0.05
+    assert rows < 5_000 or found["broken"] > 0.95
+
+
+def test_enough_rows_tell_that_a_promise_is_kept():
+    few = kept_promise(4, 200, rate=0.02, rank=200, held_out=9_999).verdict
+    assert few.word == "cannot tell"
+    assert 200 < few.units < 1_000
+    assert verdicts(0.02, held_out=9_999, rows=3 * few.units)["kept"] > 0.9
+    assert kept_promise(0, few.units, rate=0.02, rank=200, held_out=9_999).verdict.word == "kept"
+
+
+def test_a_rate_above_the_promise_is_never_called_kept_and_luck_is_named():
+    few = kept_promise(15, 628, rate=0.01, rank=1, held_out=99)  # 2.39 % [1.34 %, 3.91 %]
+    assert few.low > 0.01
+    assert str(few.verdict).endswith("as chance allows with so few held-out rows")
+    many = kept_promise(15, 628, rate=0.01, rank=50, held_out=4_999)
+    assert str(many.verdict) == "broken"
+    assert str(kept_promise(15, 628, rate=0.01, rank=0, held_out=80).verdict) == (
+        "no promise was made"
+    )
+
+
+def group_verdicts(true_rate, *, n_groups, n=150, rate=0.1, held_out=49):
+    """The same over draws of held-out groups and of new ones, which differ."""
+    rng = np.random.default_rng(0)
+    found = Counter()
+    for _ in range(n):
+        of_group = 0.7 * rng.normal(size=(held_out + n_groups, 1))
+        held, new = np.split(of_group + rng.normal(size=(len(of_group), 30)), [held_out])
+        limit = Calibration(
+            held.ravel(), groups=np.repeat(np.arange(held_out, dtype=np.uint64), 30)
+        ).threshold(rate)
+        luck = np.std((held > limit).mean(axis=1)) / held_out**0.5
+        exact = norm.ppf(1 - true_rate, scale=(0.7**2 + 1) ** 0.5)
+        alarm = new > (limit if true_rate == rate else exact)
+        rates = GroupRates.of(alarm.mean(axis=1), promised=rate, luck=luck, unit="group")
+        found[rates.verdict.word] += 1 / n
+    return found
+
+
+@pytest.mark.parametrize("n_groups", [5, 20, 200])
+def test_the_same_of_groups(n_groups):
+    assert group_verdicts(0.1, n_groups=n_groups)["broken"] <= 0.05
+    twice = group_verdicts(0.2, n_groups=n_groups)
+    assert twice["kept"] <= 0.05
+    assert n_groups < 200 or twice["broken"] > 0.5
+
+
+def test_groups_without_an_alarm_do_not_keep_a_promise_if_they_are_few():
+    few = GroupRates.of([0.0] * 4, promised=0.05, luck=0.01, unit="group")
+    assert str(few.verdict) == "cannot tell: that takes about 10 groups"
+    assert GroupRates.of([0.0] * 19, promised=0.05, luck=0, unit="group").verdict.word == "kept"
+    none = GroupRates.of([0.0] * 19, promised=None, luck=0, unit="group")
+    assert str(none).endswith("no promise was made; at worst 0.00%")
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(1.0, "broken"), (-1.5, "kept")])
+def test_only_more_alarms_break_the_promise(shift, verdict):
     rng = np.random.default_rng(0)
     promise = kept_promises(
         rng.normal(shift, size=2000), calibration=rng.normal(size=999), rates=[0.05]
     )[0]
-    assert promise.verdict == verdict
+    assert promise.verdict.word == verdict
     assert promise.low <= promise.measured <= promise.high

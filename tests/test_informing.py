@@ -45,3 +45,20 @@ def test_the_hash_is_that_of_the_model_and_not_of_who_wrote_it(rows, tmp_path, m
     assert (
         told(detector.partial_fit(rows[500:]), tmp_path / "m.eqsep")["content"] != once["content"]
     )
+
+
+def test_the_hash_is_of_what_a_model_knows(rows, tmp_path):
+    kind = np.repeat(["normal", "leak"], [560, 40])
+    detector = Detector(**SMALL).fit(rows[:580] + 6 * (kind[:580, None] == "leak"), kind[:580])
+    before = told(detector, tmp_path / "m.eqsep")["content"]
+    more, new = rows[580:] + 0.1, np.repeat(["normal", "leaking badly"], 10)
+    more[10:] += 6
+    after = told(detector.partial_fit(more, new), tmp_path / "m.eqsep")["content"]
+    other = np.repeat(["normal", "leak"], 10)
+    renamed = told(detector.forget(more, new).partial_fit(more, other), tmp_path / "m.eqsep")
+    assert len({before, after, renamed["content"]}) == 3
+    detector.forget(more, other)
+    assert told(detector, tmp_path / "m.eqsep")["content"] == before
+    for part in (slice(10, None), slice(10)):  # in two parts, and in another order
+        detector.partial_fit(more[part], new[part])
+    assert told(detector, tmp_path / "m.eqsep")["content"] == after

@@ -68,7 +68,7 @@ def test_suspects_are_those_of_the_library_with_all_their_columns(folder, tmp_pa
         listed["p_value"].astype(float), detector.p_value(X.iloc[places]), rtol=5e-6
     )
     held = len(detector.model_.evidence.held_out.normal)
-    assert f"12 rows, the highest score first, of {held:,} that set the threshold: {out}" in printed
+    assert f"12 rows, the highest score first, of {held:,} that were held out: {out}" in printed
 
 
 def test_suspects_go_to_the_output_and_to_every_form_of_table(folder, tmp_path):

@@ -230,8 +230,9 @@ def _print_backtest(console: Screen, report: BacktestReport) -> None:
 def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
     for name in found.methods:
         false: tuple[RenderableType, ...] = ("–", "–")
-        if name in found.promised:
-            promised = f"{found.promised[name]:.2%}: {found.verdict(name)}"
+        if name in found.false_alarms:
+            kept = found.promises.get(name)
+            promised = "–" if kept is None else f"{kept.rate:.2%}: {kept.verdict}"
             false = (with_ends(found.false_alarms[name], ".2%", ".2%"), promised)
         caught = (found.precision[name], found.recall[name])
         shares = (with_ends(share, ".1%", ".1%") for share in caught)

@@ -165,7 +165,7 @@ def _listed(detector: Detector, n: int) -> str:
     """How many rows are listed, of how many, and why if there are none."""
     held = len(detector.calibration_.scores)
     if n:
-        return f"{counted(n, 'row')}, the highest score first, of {held:,} that set the threshold"
+        return f"{counted(n, 'row')}, the highest score first, of {held:,} that were held out"
     if not detector.plan_.labels.unlabelled_is_normal:
         return (
             "No row is listed: those labelled normal set the threshold, and none of them is to be "

@@ -20,6 +20,7 @@ from eqsep.detector.namer import rows_for
 from eqsep.errors import UserError, counted
 from eqsep.labels import NORMAL, natural_order
 from eqsep.persistence.container import origin
+from eqsep.persistence.files import content_hash
 from eqsep.report.learnt import trust_in
 from eqsep.tables.reading import text_of
 
@@ -56,7 +57,7 @@ def info(model: options.ModelFile) -> None:
         detector = load_detector(model)
     console = Screen()
     print_summary(console, detector, {}, model)
-    made_by, version, digest = origin(model.read_bytes())
+    made_by, version = origin(model.read_bytes())
     found, caution = detector.model_, detector.caution_
     console.print_lines(
         ({} if caution is None else {"caution": in_command(caution.warning())})
@@ -66,7 +67,7 @@ def info(model: options.ModelFile) -> None:
             "landmarks": f"{len(found.plan.terms.landmarks):,}",
             "settings": _settings(detector),
             "written by": f"eqsep {made_by}, format {version}",
-            "content": f"sha256 {digest}",
+            "content": f"sha256 {content_hash(found)}",
         }
     )
 
@@ -169,7 +170,7 @@ def _promise(model: Model) -> str:
     if calibration.n_left_out:
         by += f", without {calibration.n_left_out:,} taken for anomalies"
     certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
-    if not calibration.rank(rate, confidence):
+    if not model.rank:
         verb = "is" if held == 1 else "are"
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
     text = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
@@ -185,7 +186,7 @@ def _promise(model: Model) -> str:
 def _interval(model: Model) -> dict[str, str]:
     """What luck may make of the promise in one model; nothing where there is none."""
     promise = model.promise.false_alarm_rate, model.promise.confidence
-    if model.plan.holdout.grouping or not model.calibration.rank(*promise):
+    if model.plan.holdout.grouping or not model.rank:
         return {}
     mean, low, high = model.calibration.interval(*promise)
     doubted = model.plan.labels.doubts_calibration

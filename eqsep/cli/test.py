@@ -18,12 +18,13 @@ from eqsep.cli.console import Screen, format_counts, in_command, print_warnings,
 from eqsep.cli.inputs import GroupColumns, columns_for, load_detector, persistent_alarms
 from eqsep.cli.labelled import InputSpec, check_some_label
 from eqsep.detector import Detector, learnt_before
+from eqsep.detector.calibration import NO_PROMISE
 from eqsep.errors import UserError, counted
 from eqsep.evaluation import AssessedKind, Assessment, Names, Review, Share
 from eqsep.io.files import cast
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report import write_report
-from eqsep.report.assessments import AssessmentReport, assessment_report
+from eqsep.report.assessments import CHANCE_DELAYS, AssessmentReport, assessment_report
 from eqsep.tables.reading import Table
 
 
@@ -248,10 +249,10 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     if found.delay is not None and found.delay.kinds:
         stay = " that persists" * found.delay.persistent
         console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
-        header = ("", "stretches", "found", "delay in rows", "delay in time")
-        console.print(table(header, _delay_rows(report)))
+        columns = ("", "stretches", "found", "delay in rows", "delay in time", "by false alarms")
+        console.print(table(columns, _delay_rows(report)))
         rest = " All other figures are of single alarms, persistent or not." * bool(stay)
-        console.print_line(f"{report.false_episodes}{rest}\n")
+        console.print_line(f"{report.false_episodes} {CHANCE_DELAYS}{rest}\n")
     if found.costs:
         console.print("What it costs; the best threshold is the best one of these rows:")
         columns = ("threshold", "score", "alarms", "false", "missed", "cost")
@@ -262,18 +263,14 @@ def promise_line(report: AssessmentReport) -> str:
     """How many normal rows raise an alarm, and whether that is what was promised."""
     found = report.assessment
     alarms = f"{_percent(found.false_alarms)} normal rows"
-    if found.promised_for is not None:
-        promised = (
-            f"promised at most {report.rate:.2%} of those of {found.promised_for}, on average"
-        )
-        if found.groups is None:
-            return f"{alarms}; {promised} over them: add their column to see whether it is kept"
-        return f"{alarms}; {promised}: {found.groups}"
-    if found.promise is None:
-        return f"{alarms}; too few rows calibrate to promise {report.rate:.2%}"
-    verdict = found.promise.verdict
-    than = verdict if verdict == "as promised" else f"{verdict} than chance explains"
-    return f"{alarms}; promised {report.rate:.2%}: {than}"
+    if not report.promised:
+        return f"{alarms}; {NO_PROMISE}: too few rows calibrate for {report.rate:.2%}"
+    if found.promised_for is None:
+        return f"{alarms}; promised {report.rate:.2%}: {found.verdict}"
+    promised = f"promised at most {report.rate:.2%} of those of {found.promised_for}, on average"
+    if found.groups is None:
+        return f"{alarms}; {promised} over them: add their column to see whether it is kept"
+    return f"{alarms}; {promised}: {found.groups}"
 
 
 def name_lines(names: Names) -> dict[str, str]:
@@ -332,8 +329,8 @@ def _top_rows(found: Assessment) -> _Cells:
 
 
 def _delay_rows(report: AssessmentReport) -> _Cells:
-    for kind, found, rows, times in report.delays:
-        yield Text(kind), f"{found.total:,}", with_ends(found), rows or "–", times or "–"
+    for kind, found, rows, times, chance in report.delays:
+        yield Text(kind), f"{found.total:,}", with_ends(found), rows or "–", times or "–", chance
 
 
 def _cost_rows(found: Assessment) -> _Cells:

@@ -10,6 +10,7 @@ from eqsep.cli import options
 from eqsep.cli.console import Screen, in_command, print_warnings, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_detector, placed_pieces
 from eqsep.detector import Detector
+from eqsep.detector.calibration import NO_PROMISE
 from eqsep.errors import UserError, counted
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
@@ -166,7 +167,10 @@ def _watched(monitor: Monitor) -> dict[str, str]:
             f"yes, since row {watched.broken_at:,} at the latest: {so_far}, above {limit:,.0f}; "
             f"wrongly said {monitor.chance}"
         )
-    recent, promised = monitor.recent(), monitor.detector.false_alarm_rate
+    recent, rate = monitor.recent(), monitor.detector.false_alarm_rate
+    promised = f"{rate:.2%} of normal ones are promised"
+    if not monitor.detector.model_.rank:
+        promised = f"{NO_PROMISE}: too few rows calibrate for {rate:.2%}"
     moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in recent.moved[:_COLUMNS])
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
     grouping = monitor.detector.plan_.holdout.grouping
@@ -182,7 +186,7 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     lines |= {
         "changed": changed,
         "alarms": f"{watched.alarm_rate:.2%} of the rows, {recent.alarm_rate:.2%} of the last "
-        f"{recent.rows:,}; {promised:.2%} of normal ones are promised",
+        f"{recent.rows:,}; {promised}",
         "moved": f"{moved} (means, in standard errors; by chance up to {recent.far:.1f})"
         if moved
         else "no column",

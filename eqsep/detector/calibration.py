@@ -14,6 +14,7 @@ from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, usable
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
+NO_PROMISE = "no promise was made"  # where too few rows calibrate
 _LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count by
 _ALLOWED = 0.01  # the share of rows that may be normal and as much like the seen kinds
 _TINY = 1e-12  # no score lies between this and 0

@@ -1,5 +1,6 @@
 """Evidence: all that rows teach, the only thing that learning changes. It adds and subtracts."""
 
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import NO_GROUPS, n_held_out, row_hashes
 from eqsep.detector.plan import NamesByColumn, Plan
-from eqsep.engine.nystroem import Statistics, narrowed, widened
+from eqsep.engine.nystroem import Statistics, narrowed, row_keys, widened
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 from eqsep.progress import reporter
@@ -190,8 +191,11 @@ class Evidence(WithoutCaches):
     n_normal: int  # normal rows, held out or not
     # Which of the plan's provisional names learnt rows have.
     learnt_names: NamesByColumn = field(default_factory=dict)
+    # The sum of the hashes of all learnt rows, modulo 2^64, which no order or rounding changes.
+    learnt: np.uint64 | None = None  # None: a file of an older version has not counted them
 
     SCHEMAS: ClassVar = {
+        "learnt": schemas.either(schemas.NONE, schemas.BOUND),
         "sums": schemas.kept(Statistics),
         "held_out": schemas.kept(HeldOutRows),
         "kinds": schemas.DICT,
@@ -213,6 +217,7 @@ class Evidence(WithoutCaches):
             labels=labels,
             n_normal=self.n_normal + other.n_normal,
             learnt_names={**self.learnt_names, **names},
+            learnt=_added(self.learnt, other.learnt),
         )
 
     def __sub__(self, other: "Evidence") -> "Evidence":
@@ -241,6 +246,7 @@ class Evidence(WithoutCaches):
             labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
             n_normal=max(self.n_normal - other.n_normal, 0),
             learnt_names=self.learnt_names,
+            learnt=_added(self.learnt, other.learnt, sign=-1),
         )
 
     def state(self) -> dict[str, Any]:
@@ -251,7 +257,7 @@ class Evidence(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any], *, plan: Plan) -> Self:
         """The evidence of these parts, under a plan."""
-        schemas.check_parts(state, cls.SCHEMAS, "Evidence")
+        schemas.check_parts(state, cls.SCHEMAS, "Evidence", optional=["learnt"])
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
         evidence = cls(**state | {"kinds": kinds, "n_normal": n_normal})
         sums, held, terms, holdout = evidence.sums, evidence.held_out, plan.terms, plan.holdout
@@ -279,6 +285,26 @@ class Evidence(WithoutCaches):
         if len(kinds.rows) and not holdout.keeps_kinds:
             schemas.damaged("it has rows to name alarms by, and keeps none")
         return evidence
+
+
+def _added(one: np.uint64 | None, other: np.uint64 | None, *, sign: int = 1) -> np.uint64 | None:
+    """The sum or difference modulo 2^64; None where one is not known."""
+    if one is None or other is None:
+        return None
+    return np.uint64((int(one) + sign * int(other)) % 2**64)
+
+
+def _sum_of_hashes(
+    rows: np.ndarray, kind: np.ndarray, weight: np.ndarray, *, key: int
+) -> np.uint64:
+    """The sum modulo 2^64 of a hash of each row, its kind and its weight."""
+    hashes = row_keys(rows, rng=np.random.RandomState(key))
+    names, code = np.unique(kind, return_inverse=True)
+    of_kind = np.array([zlib.crc32(name.encode()) for name in names.tolist()], dtype=float)
+    halves = hashes >> np.uint64(32), hashes & np.uint64(2**32 - 1)
+    described = np.column_stack([*halves, of_kind[code], weight]).astype(float)
+    found: np.uint64 = row_keys(described, rng=np.random.RandomState(key)).sum(dtype=np.uint64)
+    return found
 
 
 def _columns(labels: RowLabels, others: RowLabels) -> list[int]:
@@ -351,6 +377,9 @@ def gather(
         labels=labels.of_no_row(),
         n_normal=int((labels.code == 0).sum()),
         learnt_names={c: plan.provisional[c] & {*own[learnt]} for c, own in names.items()},
+        learnt=_sum_of_hashes(
+            rows[learnt], kinds[code[learnt]], weight[learnt], key=plan.holdout.key % 2**32
+        ),
     )
 
 
@@ -479,5 +508,6 @@ def _with_fewer_held_out(
         labels=evidence.labels,
         n_normal=0,
         learnt_names={c: plan.provisional[c] & {*n} for c, n in moved.provisional_names.items()},
+        learnt=_sum_of_hashes(moved.rows, moved.kind, moved.weight, key=rule.key % 2**32),
     )
     return plan, replace(evidence, held_out=held.take(np.flatnonzero(~leaves))) + more

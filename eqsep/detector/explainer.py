@@ -1,6 +1,6 @@
 """Explainer: why a row has its score, which columns drive it, and towards which normal value."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -17,6 +17,11 @@ from eqsep.tables.reading import Table
 _AT_ONCE = 256  # rows
 _ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it hold is rounding
 _LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
+_NEAR = 50  # normal rows around a row
+_FEW = 0.05  # of them have a value as far out, if it is unusual
+# `python bench/reasons.py` measures both: with fewer usual values, reasons explain less.
+_USUAL_WEIGHT = 0.3  # of what columns with usual values add, when reasons are chosen
+_LEAST_USUAL = 0.1  # of the difference in score: a column with a usual value that adds less is none
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,8 @@ class Explanation:
     base : float
         The score of the nearest normal row.
     reasons : tuple of Reason
-        The columns that add most, in that order.
+        The columns that add most, in that order. Columns with a value that is usual among normal
+        rows like this one come later, and are left out if they add little.
     rest : float
         What all other columns add together.
     nearest_normal : dict of str to str
@@ -110,9 +116,9 @@ class Explainer:
         out = []
         for start in range(0, len(Z), _AT_ONCE):
             rows = Z[start : start + _AT_ONCE]
-            nearest, score, base, share = self._compared(rows)
-            order = np.argsort(-share, axis=1, kind="stable")[:, :top]
-            for i, (n, best) in enumerate(zip(nearest.tolist(), order, strict=True)):
+            near, score, base, share = self._compared(rows)
+            reasons_of = self._reasons(rows, near, share, top=top)
+            for i, (n, best) in enumerate(zip(near[:, 0].tolist(), reasons_of, strict=True)):
                 normal = dict(self._values(n))
                 reasons = tuple(
                     Reason(
@@ -155,8 +161,8 @@ class Explainer:
         out = np.empty((len(Z), 2 * Z.shape[1]))
         for start in range(0, len(Z), _AT_ONCE):
             rows = Z[start : start + _AT_ONCE]
-            nearest, _, _, share = self._compared(rows)
-            gap = (rows - self._normal[0][nearest]).astype(float)
+            near, _, _, share = self._compared(rows)
+            gap = (rows - self._normal[0][near[:, 0]]).astype(float)
             length = np.zeros((len(rows), share.shape[1]))
             np.add.at(length.T, column, gap.T**2)
             added = np.sqrt(np.maximum(share, 0.0) / np.where(length > 0, length, 1.0))
@@ -194,20 +200,45 @@ class Explainer:
         outputs, names = encoder.outputs_of(self._normal[0]), encoder.column_names
         return cache(lambda i: {names[j]: encoder.decode(j, outputs[i]) for j in self._columns})
 
+    def _reasons(
+        self, rows: np.ndarray, near: np.ndarray, share: np.ndarray, *, top: int
+    ) -> Iterator[np.ndarray]:
+        """The columns that are reasons for each row, those that add most first; all if so many.
+
+        A value is usual if a twentieth or more of the normal rows around have one as high, and one
+        as low, or the same name. Such columns count less, and not at all if they add little, unless
+        no others are left.
+        """
+        first = np.unique(self.plan.encoder.source, return_index=True)[1]
+        for row, around, adds in zip(rows, self._normal[0][near], share, strict=True):
+            far = np.minimum((around >= row).sum(axis=0), (around <= row).sum(axis=0))
+            usual = np.minimum.reduceat(far, first) >= max(_FEW * len(around), 1)
+            counts = (adds > 0) & (~usual | (adds >= _LEAST_USUAL * adds.sum()))
+            if top >= len(adds) or not counts.any():
+                counts[:] = True
+            order = np.argsort(-adds * np.where(usual, _USUAL_WEIGHT, 1.0), kind="stable")
+            chosen = np.sort(order[counts[order]][:top])
+            yield chosen[np.argsort(-adds[chosen], kind="stable")]
+
     def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The nearest normal row of each, both scores, and each column's part of the difference."""
+        """The normal rows near to each, the nearest first, the scores of both, and each column's
+        part of the difference.
+        """
         (normal, normal_scores), distances = self._normal, self._distances
-        encoder, nearest = self.plan.encoder, np.empty(len(rows), dtype=np.intp)
+        encoder, n_near = self.plan.encoder, min(_NEAR, len(self._normal[0]))
+        near = np.empty((len(rows), n_near), dtype=np.intp)
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, CACHED_ROWS):
                 some = slice(start, min(start + CACHED_ROWS, part.stop))
-                nearest[some] = distances(encoder.pack(rows[some])).argmin(axis=1)
+                distance = distances(encoder.pack(rows[some]))
+                near[some] = np.argpartition(distance, n_near - 1, axis=1)[:, :n_near]
+                near[some, 0] = distance.argmin(axis=1)
 
         in_threads(fill, len(rows), steps=rows.size * len(normal))
-        score, base = self.score(rows), normal_scores[nearest]
-        share = _shares(self.score, encoder.source, (rows, normal[nearest]), (score, base))
-        return nearest, score, base, share
+        score, base = self.score(rows), normal_scores[near[:, 0]]
+        share = _shares(self.score, encoder.source, (rows, normal[near[:, 0]]), (score, base))
+        return near, score, base, share
 
 
 def _of_length_1(rows: np.ndarray) -> np.ndarray:

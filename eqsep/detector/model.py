@@ -152,6 +152,11 @@ class Model(WithoutCaches):
         return self.calibration.threshold(self.promise.false_alarm_rate, self.promise.confidence)
 
     @property
+    def rank(self) -> int:
+        """Which of the largest held-out scores is the threshold; 0 if nothing is promised."""
+        return self.calibration.rank(self.promise.false_alarm_rate, self.promise.confidence)
+
+    @property
     def n_learnt(self) -> np.ndarray:
         """The weight of the learnt rows: of normal ones, then of each kind."""
         return self.evidence.sums.weight
@@ -282,6 +287,22 @@ class Model(WithoutCaches):
             "caution": self.caution,
             "left_out": list(self.left_out),
         }
+
+    def known(self) -> dict[str, Any]:
+        """What the model knows, whatever the order in which it was learnt.
+
+        Sums and what is solved from them follow from the learnt rows, up to rounding: a hash of
+        these rows stands for them. Files of older versions lack it, and their sums count.
+        """
+        state = self.state()
+        if self.evidence.learnt is not None:
+            for part in ("coef", "likeness_coef", "calibration", "judges"):
+                del state[part]
+            del state["evidence"]["sums"]
+        labels = self.evidence.labels.labels
+        if labels is not None and labels.by_name:  # any other name is an anomaly, seen or forgotten
+            state["evidence"]["labels"] = [str(labels.classes[0]), *self.kinds]
+        return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

@@ -48,7 +48,14 @@ from eqsep.evaluation.left_out import (
     leave_one_kind_out,
 )
 from eqsep.evaluation.names import NamedKind, Names, NamesPromise
-from eqsep.evaluation.promises import GroupRates, Promise, Share, kept_promises
+from eqsep.evaluation.promises import (
+    GroupRates,
+    Promise,
+    Share,
+    Verdict,
+    kept_promise,
+    kept_promises,
+)
 from eqsep.separators.scores import anomaly_average_precision, anomaly_score
 
 __all__ = [
@@ -84,6 +91,7 @@ __all__ = [
     "Statistic",
     "Tested",
     "TopScores",
+    "Verdict",
     "anomaly_average_precision",
     "anomaly_score",
     "assess",
@@ -95,6 +103,7 @@ __all__ = [
     "compare_pair",
     "cross_validate_kind",
     "detection_delay",
+    "kept_promise",
     "kept_promises",
     "leave_one_kind_out",
     "mean_ranks",

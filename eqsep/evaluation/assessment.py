@@ -1,7 +1,7 @@
 """A fitted detector measured on labelled rows: what it finds, its promise, the work it makes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from eqsep.evaluation.delay import DetectionDelay, detection_delay
 from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
 from eqsep.evaluation.kinds import OVERALL
 from eqsep.evaluation.names import Names, names_given
-from eqsep.evaluation.promises import GroupRates, Promise, Share, kept_promises
+from eqsep.evaluation.promises import GroupRates, Promise, Share, Verdict, kept_promise
 from eqsep.labels import NORMAL, UNLABELLED, label_codes
 from eqsep.tables.reading import read_table
 
@@ -109,7 +109,7 @@ class Assessment:
     overall: AssessedKind | None  #: All anomalies together; None if there are none.
     threshold: float
     false_alarms: Share  #: Of the normal rows, those that raise an alarm.
-    promise: Promise | None  #: None if too few rows, or whole groups, calibrate.
+    promise: Promise | None  #: None if whole groups calibrate.
     #: "new groups" or "new time blocks" if whole ones calibrate. Their rows are alike, so a count
     #: of rows cannot tell whether the promise is kept.
     promised_for: str | None
@@ -119,6 +119,12 @@ class Assessment:
     costs: dict[str, Cost]  #: At the "present" and the "best" threshold; empty without costs.
     review: Review
     delay: DetectionDelay | None = None  #: None if neither times nor runs are known.
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether the promise is kept; None if it is one of groups, and these are not known."""
+        kept = self.groups if self.promise is None else self.promise
+        return None if kept is None else kept.verdict
 
     @property
     def mean_average_precision(self) -> float:
@@ -162,8 +168,8 @@ def assess(
     >>> old, new = (make_mixed_demo(n_samples=900, random_state=seed) for seed in (0, 1))
     >>> detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
     >>> found = assess(detector.fit(old.X, old.kind), new.X, new.kind)
-    >>> found.promise.verdict, found.overall.rows, [one.seen for one in found.kinds][:2]
-    ('as promised', 90, [True, True])
+    >>> str(found.verdict), found.overall.rows, [one.seen for one in found.kinds][:2]
+    ('kept', 90, [True, True])
     """
     review, model = review or Review(), detector.model_
     score, kind = model.scores(X), np.asarray(kind).astype(str)
@@ -190,7 +196,7 @@ def assess(
         overall=kinds[-1] if kinds else None,
         threshold=threshold,
         false_alarms=Share.of(alarm[~is_anomaly]),
-        promise=_promise(model, score[~is_anomaly]),
+        promise=promise_of(model, alarm[~is_anomaly]) if grouping is None else None,
         promised_for=None if grouping is None else grouping.promised,
         groups=group_rates(model, X, alarm, ~is_anomaly),
         names=names_given(model, kind, alarm, model.kind_of(X), normal=normal),
@@ -223,18 +229,27 @@ def group_rates(
     if len(n_rows) < 2:
         return None
     rates = np.bincount(place, weights=alarm[is_normal]) / n_rows
-    return GroupRates.of(rates, promised=float(model.promise.false_alarm_rate), unit=grouping.unit)
+    held, counting = model.calibration, model.calibration.counting
+    _, place, n_rows = np.unique(held.groups[counting], return_inverse=True, return_counts=True)
+    above = np.bincount(place, weights=held.scores[counting] > model.threshold) / n_rows
+    return GroupRates.of(
+        rates,
+        promised=float(model.promise.false_alarm_rate) if model.rank else None,
+        luck=float(np.std(above) / np.sqrt(max(len(above), 1))),
+        unit=grouping.unit,
+    )
 
 
-def _promise(model: Model, score: np.ndarray) -> Promise | None:
-    """Whether as many normal rows as expected are above the threshold, if one can be promised."""
-    if len(model.calibration.groups):
-        return None
-    ordered = model.calibration.ordered
-    rank = model.calibration.rank(model.promise.false_alarm_rate, model.promise.confidence)
-    rates = [rank / (len(ordered) + 1)]  # on average; with a confidence less than was asked for
-    kept = kept_promises(score, calibration=ordered, rates=rates)
-    return kept[0] if kept else None
+def promise_of(model: Model, alarm: np.ndarray) -> Promise:
+    """The promise of a model without groups, where these normal rows raise an alarm or not."""
+    kept = kept_promise(
+        int(alarm.sum()),
+        len(alarm),
+        rate=float(model.promise.false_alarm_rate),
+        rank=model.rank,
+        held_out=model.calibration.n_units,
+    )
+    return replace(kept, threshold=model.threshold)
 
 
 def _by_kind(

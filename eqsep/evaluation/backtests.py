@@ -14,9 +14,11 @@ from sklearn.base import clone
 
 from eqsep.arrays import objects
 from eqsep.detector.detector import Detector
+from eqsep.detector.model import Model
 from eqsep.errors import EqsepWarning, ParameterError, UserError
+from eqsep.evaluation.assessment import promise_of
 from eqsep.evaluation.kinds import anomalous_kinds
-from eqsep.evaluation.promises import Share
+from eqsep.evaluation.promises import Promise, Share
 from eqsep.labels import NORMAL
 from eqsep.progress import steps
 from eqsep.separators.scores import anomaly_score
@@ -28,6 +30,7 @@ from eqsep.tables.reading import WRITERS, Table, column_of, read_table
 AHEAD, SEEN, JUDGED, LABELLED = range(4)
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d+\.?\d*|\.\d+)\s*([a-z]*)")
+_CHANCE = 0.05  # that as many rows of a kind are looked at if rows are drawn at random
 Span = str | float
 
 
@@ -125,6 +128,7 @@ class Contender(ABC):
     """A method that learns as labels come, and scores the rows of each period."""
 
     promised: float | None = None  #: The promised share of normal rows with a score above 0.
+    first: Model | None = None  #: The first model with held-out rows enough to promise it.
 
     @abstractmethod
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
@@ -170,6 +174,8 @@ class Learning(Contender):
                 self._learnt, self._age = np.where(known == LABELLED, LABELLED, AHEAD), 1
             self._move(rows, kind, self._learnt, known)
         self._learnt = known
+        if self.first is None or not self.first.rank:
+            self.first = self.detector.model_
 
     def _move(self, rows: Table, kind: np.ndarray, was: np.ndarray, now: np.ndarray) -> None:
         """Forget rows as they were learnt, and learn them as they are known now."""
@@ -192,7 +198,7 @@ class Fixed(Contender):
 
     def __init__(self, detector: Detector) -> None:
         self.detector = detector
-        self.promised = float(detector.false_alarm_rate)
+        self.promised, self.first = float(detector.false_alarm_rate), detector.model_
 
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         """Nothing."""
@@ -246,12 +252,15 @@ class CaughtKind:
     first: str  #: When its first row came, after the first model.
     appeared: int  #: The number, from 1, of the period of its first row.
     caught: int | None  #: The same for its first row that was looked at.
+    by_chance: float = 0.0  #: The share of all rows that was looked at.
 
     @property
     def told(self) -> str:
         """When it was caught first, in words."""
         if self.caught is None:
             return "never caught"
+        if stats.binom.sf(self.recall.count - 1, self.recall.total, self.by_chance) >= _CHANCE:
+            return "no more than by chance"
         late = self.caught - self.appeared
         when = "with its first rows" if not late else f"{late:,} period{'s' * (late > 1)} later"
         if not self.early.total:
@@ -270,17 +279,11 @@ class Backtest:
     precision: dict[str, Share]  #: Of the rows that were looked at.
     recall: dict[str, Share]
     false_alarms: dict[str, Share]  #: The normal rows above the threshold of methods with one.
-    promised: dict[str, float]  #: The rate that was promised.
+    #: Of methods whose single rows calibrate; where they learn, by the first model with a promise.
+    promises: dict[str, Promise]
     seconds: dict[str, float]  #: What learning took.
     alarms: dict[str, np.ndarray]  #: Whether each row was looked at.
     waited: int  #: The rows that came before the first model.
-
-    def verdict(self, method: str) -> str:
-        """Whether false alarms are "as promised", or "more" or "fewer" than chance explains."""
-        share, promised = self.false_alarms[method], self.promised[method]
-        if share.low > promised:
-            return "more"
-        return "fewer" if share.high < promised else "as promised"
 
     def folded(self, most: int) -> list[Period]:
         """At most so many periods: if there are more, neighbours are joined."""
@@ -406,8 +409,10 @@ class _Run:
         is_anomaly = self.kind != NORMAL
         tested = np.sort(np.concatenate(list(self.places.values())))
         normal, anomalous = tested[~is_anomaly[tested]], tested[is_anomaly[tested]]
-        promised = {
-            name: one.promised for name, one in self.contenders.items() if one.promised is not None
+        promises = {
+            name: promise_of(one.first, self.above[name][normal])
+            for name, one in self.contenders.items()
+            if one.first is not None and one.first.plan.holdout.grouping is None
         }
         alarms = self.alarms.items()
         return Backtest(
@@ -429,8 +434,12 @@ class _Run:
             kinds={name: tuple(self._caught(alarm)) for name, alarm in alarms},
             precision={name: Share.of(is_anomaly[tested][a[tested]]) for name, a in alarms},
             recall={name: Share.of(alarm[anomalous]) for name, alarm in alarms},
-            false_alarms={name: Share.of(self.above[name][normal]) for name in promised},
-            promised=promised,
+            false_alarms={
+                name: Share.of(self.above[name][normal])
+                for name, one in self.contenders.items()
+                if one.promised is not None
+            },
+            promises=promises,
             seconds=self.seconds,
             alarms=self.alarms,
             waited=len(self.kind) - len(tested),
@@ -455,6 +464,7 @@ class _Run:
                     first=self.line.when(self.line.at[places].min()),
                     appeared=min(rows),
                     caught=next((i for i, (_, p) in rows.items() if alarm[p].any()), None),
+                    by_chance=float(alarm[np.concatenate(list(self.places.values()))].mean()),
                 )
             )
         return sorted(found, key=lambda one: one.appeared)

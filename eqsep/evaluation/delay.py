@@ -1,15 +1,19 @@
 """How soon a fault is found: episodes of anomalous rows in a run, and the first alarm in each."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import poisson
 
 from eqsep.errors import UserError
 from eqsep.evaluation.kinds import OVERALL
 from eqsep.evaluation.promises import Share
 from eqsep.labels import NORMAL
+
+_CHANCE = 0.05  # of alarms that come as soon where nothing is wrong
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,11 @@ class KindDelay:
     found: Share  #: Of its episodes, those in which a row raises an alarm.
     rows: tuple[int, ...]  #: The rows before the first alarm of each episode that is found, sorted.
     times: tuple[float, ...] = ()  #: The same in time, if known; in seconds if times are dates.
+    by_chance: float = 0.0  #: The share of its episodes that false alarms alone would find.
+    chance_rows: float = 0.0  #: The median delay of these.
+    #: Whether alarms come sooner, or in more episodes, than false alarms alone explain (in 5 % of
+    #: draws at most). If not, the delay says nothing.
+    beats_chance: bool = True
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,10 @@ def detection_delay(
 ) -> DetectionDelay:
     """How soon the episodes of anomalous rows are found.
 
-    An episode is a stretch of rows of one kind in a run. All alarms on normal rows are false.
+    An episode is a stretch of rows of one kind in a run. All alarms on normal rows are false: by
+    how often they begin, and how many rows they last, false alarms alone would find some episodes
+    too, the longer the sooner or later. The alarms that find episodes are compared with those that
+    are expected until then (the log-rank test of one sample).
 
     Parameters
     ----------
@@ -84,21 +96,40 @@ def detection_delay(
     times = seconds[starts + rows] - seconds[starts]
     hit = alarm[starts + rows]
 
+    names, is_normal = kind[starts], kind == normal
+    false = alarm & is_normal
+    begins = false & ~np.concatenate([[False], false[:-1] & is_next])
+    # Where nothing is wrong: how likely an alarm is at the first row, and one that begins later.
+    at_once = (false.sum() + 1) / (is_normal.sum() + 1)
+    later = (begins.sum() + 1) / ((is_normal & ~false).sum() + 1)
+    at_once, later = min(at_once, 0.999), min(later, 0.999)
+    length = ends - starts
+
     def one(name: str, of_kind: np.ndarray) -> KindDelay:
         there = of_kind & hit
         delays = tuple(np.sort(times[there]).tolist()) if time is not None else ()
         found = Share.counted(int(there.sum()), int(of_kind.sum()))
-        return KindDelay(name, found, tuple(np.sort(rows[there]).tolist()), delays)
+        waited = np.where(hit, rows, length - 1)[of_kind]
+        by_chance = 1 - (1 - at_once) * (1 - later) ** (length[of_kind] - 1.0)
+        quiet = (1 - np.median(by_chance) / 2) / (1 - at_once)  # at the median delay
+        return KindDelay(
+            name,
+            found,
+            tuple(np.sort(rows[there]).tolist()),
+            delays,
+            by_chance=float(by_chance.mean()),
+            chance_rows=max(math.ceil(math.log(quiet) / math.log(1 - later)), 0),
+            beats_chance=bool(
+                poisson.sf(found.count - 1, (at_once + later * waited).sum()) < _CHANCE
+            ),
+        )
 
-    names = kind[starts]
     kinds = [one(name, names == name) for name in np.unique(names).tolist() if name != normal]
-    false = alarm & (kind == normal)
-    begins = false & ~np.concatenate([[False], false[:-1] & is_next])
     overall = [one(OVERALL, names != normal)] if kinds else []
     return DetectionDelay(
         kinds=(*kinds, *overall),
         false_episodes=int(begins.sum()),
-        normal_rows=int((kind == normal).sum()),
+        normal_rows=int(is_normal.sum()),
         by_date=by_date,
         persistent=persist is not None,
     )

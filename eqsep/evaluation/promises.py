@@ -1,16 +1,21 @@
 """Counted shares with their intervals, and whether a promised rate of false alarms is kept."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import betabinom, binomtest, sem, t
+from scipy.stats import beta, betabinom, binomtest, norm, t
 
+from eqsep.detector.calibration import NO_PROMISE
 from eqsep.evaluation.intervals import check_share
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+KEPT, BROKEN, CANNOT_TELL = "kept", "broken", "cannot tell"
+_TAIL = 0.025  # beyond each end of an interval
+_TOLERATED = 2  # times the promised rate: a promise is kept if the interval ends below
+_MOST_UNITS = 10**6  # rows or groups: more are never asked for
 
 
 @dataclass(frozen=True)
@@ -53,29 +58,102 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Verdict:
+    """Whether a promised rate is kept, as far as chance lets one tell.
+
+    It is "broken" if the whole interval of the measured rate is above the promised one, and luck in
+    the held-out rows does not explain that: the promise is an average over draws of them. It is
+    "kept" if the interval reaches down to the promised rate, and ends below twice that rate. So of
+    models that keep the promise at most 5 % are called broken, and of those with twice the promised
+    rate at most 5 % kept. All else is "cannot tell".
+
+    Examples
+    --------
+    >>> print(kept_promise(8, 1000, rate=0.01, rank=10, held_out=999).verdict)
+    kept
+    >>> print(kept_promise(2, 200, rate=0.01, rank=10, held_out=999).verdict)
+    cannot tell: that takes about 730 normal rows
+    >>> print(kept_promise(40, 1000, rate=0.01, rank=10, held_out=999).verdict)
+    broken
+    >>> print(kept_promise(24, 1000, rate=0.01, rank=1, held_out=99).verdict)
+    cannot tell: above the promised rate, as chance allows with so few held-out rows
+    >>> print(kept_promise(24, 1000, rate=0.01, rank=0, held_out=50).verdict)
+    no promise was made
+    """
+
+    word: str  #: "kept", "broken", "cannot tell" or "no promise was made".
+    units: int | None = None  #: How many rows or groups could tell, if the rate stays as measured.
+    unit: str = "normal row"
+
+    @classmethod
+    def of(
+        cls,
+        n: int,
+        interval: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+        by_luck: Callable[[np.ndarray], np.ndarray],
+        *,
+        rate: float,
+        unit: str = "normal row",
+    ) -> "Verdict":
+        """The verdict on `n` rows or groups, given what any numbers of them would say.
+
+        That is the interval of their rate, if it is as measured, and whether luck in the held-out
+        rows may explain one that is above the promised `rate`.
+        """
+        m = np.geomspace(n, max(_MOST_UNITS, 2 * n), 100).round()
+        low, high = interval(m)
+        broken = (low > rate) & ~by_luck(m)
+        settled = broken | ((low <= rate) & (high < _TOLERATED * rate))
+        if settled[0]:
+            return cls(BROKEN if broken[0] else KEPT, unit=unit)
+        if not settled.any():
+            return cls(CANNOT_TELL, None, unit)
+        first = int(m[settled.argmax()])
+        digit = 10 ** max(len(str(first)) - 2, 0)
+        return cls(CANNOT_TELL, math.ceil(first / digit) * digit, unit)
+
+    @property
+    def style(self) -> str:
+        """How it is coloured."""
+        return {KEPT: "good", BROKEN: "bad"}.get(self.word, "late")
+
+    def __str__(self) -> str:
+        if self.word != CANNOT_TELL:
+            return self.word
+        if self.units is None:
+            held_out = f"held-out {self.unit.removeprefix('normal ')}s"
+            return f"{self.word}: above the promised rate, as chance allows with so few {held_out}"
+        return f"{self.word}: that takes about {self.units:,} {self.unit}s"
+
+
+@dataclass(frozen=True)
 class GroupRates:
     """The share of normal rows that raise an alarm, group by group.
 
     Examples
     --------
-    >>> rate = GroupRates.of([0.0, 0.02, 0.01, 0.03], promised=0.05, unit="group")
-    >>> print(rate)
-    mean over 4 groups 1.50% [0.00%, 3.55%], as promised; at worst 3.00%
+    >>> shares = [0.0, 0.02, 0.01, 0.03]
+    >>> print(GroupRates.of(shares * 10, promised=0.05, luck=0.01, unit="group"))
+    mean over 40 groups 1.50% [1.14%, 3.90%], kept; at worst 3.00%
+    >>> print(GroupRates.of(shares, promised=0.05, luck=0.01, unit="group").verdict)
+    cannot tell: that takes about 11 groups
     """
 
     rates: tuple[float, ...]  #: Of each group, in rising order.
-    promised: float  #: The highest mean that is promised.
-    low: float  #: The ends of the 95 % interval of the mean (Student's).
+    promised: float | None  #: The highest mean that is promised; None if none is.
+    luck: float  #: The standard error of the same mean over the groups that calibrate.
+    #: The ends of the 95 % interval of the mean: Student's, and the upper end is at least what one
+    #: more group with nothing but alarms would make of the mean.
+    low: float
     high: float
     unit: str  #: What a group is, in a word.
 
     @classmethod
-    def of(cls, rates: Any, *, promised: float, unit: str) -> "GroupRates":
+    def of(cls, rates: Any, *, promised: float | None, luck: float, unit: str) -> "GroupRates":
         """The rates of two groups or more."""
         ordered = np.sort(np.asarray(rates, dtype=float))
-        mean, reach = ordered.mean(), sem(ordered) * t.ppf(0.975, len(ordered) - 1)
-        low, high = max(mean - reach, 0.0), min(mean + reach, 1.0)
-        return cls(tuple(ordered.tolist()), promised, float(low), float(high), unit)
+        low, high = _mean_interval(ordered.mean(), ordered.std(ddof=1), len(ordered))
+        return cls(tuple(ordered.tolist()), promised, luck, float(low), float(high), unit)
 
     @property
     def mean(self) -> float:
@@ -83,14 +161,23 @@ class GroupRates:
         return float(np.mean(self.rates))
 
     @property
-    def error(self) -> float:
-        """The standard error of the mean."""
-        return float(sem(self.rates))
-
-    @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """Whether the promise is kept, as far as chance lets one tell."""
-        return "more than chance explains" if self.low > self.promised else "as promised"
+        rate, mean, deviation = self.promised, self.mean, float(np.std(self.rates, ddof=1))
+        if rate is None:
+            return Verdict(NO_PROMISE)
+
+        def by_luck(m: np.ndarray) -> np.ndarray:
+            error = np.hypot(deviation / np.sqrt(m), self.luck)
+            return np.asarray(mean - t.ppf(1 - _TAIL, m - 1) * error <= rate)
+
+        return Verdict.of(
+            len(self.rates),
+            lambda m: _mean_interval(mean, deviation, m),
+            by_luck,
+            rate=rate,
+            unit=self.unit,
+        )
 
     def __str__(self) -> str:
         return (
@@ -99,18 +186,26 @@ class GroupRates:
         )
 
 
-@dataclass(frozen=True)
+def _mean_interval(mean: float, deviation: float, n: Any) -> tuple[Any, Any]:
+    """The interval of the mean over n groups with this deviation."""
+    reach = deviation / np.sqrt(n) * t.ppf(1 - _TAIL, n - 1)
+    high = np.maximum(mean + reach, (n * mean + 1) / (n + 1))
+    return np.maximum(mean - reach, 0.0), np.minimum(high, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Promise:
     """A promised rate of false alarms, and the rate among new normal rows."""
 
-    rate: float  #: The share of new normal rows that was to raise an alarm, on average.
-    threshold: float
+    rate: float  #: The share of new normal rows that may raise an alarm.
+    threshold: float = math.nan
     rows: int  #: New normal rows.
     alarms: int  #: Those above the threshold.
     low: float  #: The ends of the interval of their share (Clopper and Pearson's).
     high: float
-    least_expected: float  #: The lowest share to expect if the promise is kept.
-    most_expected: float  #: The highest, with the same confidence.
+    rank: int  #: The threshold is this one of the largest held-out scores; 0: nothing is promised.
+    held_out: int  #: The held-out normal rows.
+    confidence: float
 
     @property
     def measured(self) -> float:
@@ -118,11 +213,61 @@ class Promise:
         return self.alarms / self.rows
 
     @property
-    def verdict(self) -> str:
-        """Whether alarms are "as promised", or "more" or "fewer" than chance explains."""
-        if self.measured > self.most_expected:
-            return "more"
-        return "fewer" if self.measured < self.least_expected else "as promised"
+    def least_expected(self) -> float:
+        """The lowest share to expect if the promise is kept."""
+        return float(self._expected(self.rows).ppf((1 - self.confidence) / 2)) / self.rows
+
+    @property
+    def most_expected(self) -> float:
+        """The highest share to expect, with the same confidence."""
+        return float(self._expected(self.rows).ppf((1 + self.confidence) / 2)) / self.rows
+
+    def _expected(self, rows: int) -> Any:
+        """The alarms among new rows, over draws of held-out ones too."""
+        return betabinom(rows, self.rank, self.held_out + 1 - self.rank)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the promise is kept, as far as chance lets one tell."""
+        if not self.rank:
+            return Verdict(NO_PROMISE)
+
+        def interval(m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            alarms = np.where(m == self.rows, self.alarms, np.round(self.measured * m))
+            with np.errstate(invalid="ignore"):  # no alarm, or nothing but alarms
+                low = beta.ppf(_TAIL, alarms, m - alarms + 1)
+                high = beta.ppf(1 - _TAIL, alarms + 1, m - alarms)
+            return np.where(alarms > 0, low, 0.0), np.where(alarms < m, high, 1.0)
+
+        def by_luck(m: np.ndarray) -> np.ndarray:
+            mean = self.rank / (self.held_out + 1)
+            error = np.sqrt(mean * (1 - mean) * (1 / m + 1 / (self.held_out + 2)))
+            likely = self.measured - mean <= norm.isf(_TAIL) * error
+            likely[0] = self._expected(self.rows).sf(self.alarms - 1) >= _TAIL  # exactly
+            return np.asarray(likely)
+
+        return Verdict.of(self.rows, interval, by_luck, rate=self.rate)
+
+
+def kept_promise(
+    alarms: int, rows: int, *, rate: float, rank: int, held_out: int, confidence: float = 0.95
+) -> Promise:
+    """The promise of a rate, where so many of so many new normal rows raise an alarm.
+
+    The threshold is the `rank`-highest of the scores of `held_out` normal rows. `Verdict` says when
+    the promise is kept.
+    """
+    interval = binomtest(alarms, rows).proportion_ci(confidence, method="exact")
+    return Promise(
+        rate=rate,
+        rows=rows,
+        alarms=alarms,
+        low=float(interval.low),
+        high=float(interval.high),
+        rank=rank,
+        held_out=held_out,
+        confidence=confidence,
+    )
 
 
 def kept_promises(
@@ -153,32 +298,20 @@ def kept_promises(
     --------
     >>> import numpy as np
     >>> kept = kept_promises(np.arange(1000) / 1000, calibration=np.arange(199) / 199)
-    >>> [(p.rate, p.measured, p.verdict) for p in kept][:2]
-    [(0.005, 0.005, 'as promised'), (0.01, 0.01, 'as promised')]
+    >>> [(p.rate, p.measured, p.verdict.word) for p in kept][:2]
+    [(0.005, 0.005, 'cannot tell'), (0.01, 0.01, 'kept')]
     """
     check_share("confidence", confidence)
     score, ordered = np.asarray(score, dtype=float), np.sort(np.asarray(calibration, dtype=float))
-    n, m = len(ordered), len(score)
-    tail = (1 - confidence) / 2
-    out = []
+    n, out = len(ordered), []
     for rate in rates:
         k = math.floor(rate * (n + 1) + 1e-9)
-        if not 1 <= k <= n or not m:
+        if not 1 <= k <= n or not len(score):
             continue
         threshold = float(ordered[-k])
         alarms = int(np.sum(score > threshold))
-        interval = binomtest(alarms, m).proportion_ci(confidence, method="exact")
-        expected = betabinom(m, k, n + 1 - k)
-        out.append(
-            Promise(
-                rate=rate,
-                threshold=threshold,
-                rows=m,
-                alarms=alarms,
-                low=float(interval.low),
-                high=float(interval.high),
-                least_expected=float(expected.ppf(tail)) / m,
-                most_expected=float(expected.ppf(1 - tail)) / m,
-            )
+        kept = kept_promise(
+            alarms, len(score), rate=rate, rank=k, held_out=n, confidence=confidence
         )
+        out.append(replace(kept, threshold=threshold))
     return tuple(out)

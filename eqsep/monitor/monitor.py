@@ -362,14 +362,11 @@ class Monitor:
         groups, only the bet shows whether there are too many alarms.
         """
         seen, model = self.watched, self.detector.model_
-        promise, calibration = model.promise, model.calibration
         before = self._points[self._points[:, 0] <= seen.rows - _RECENT]
         rows, alarms = before[-1, [0, 2]].astype(int).tolist() if len(before) else (0, 0)
         rows, alarms = seen.rows - rows, seen.alarms - alarms
         chance = chance_at(seen.rows // _STEP + 1, delta=self.delta)
-        n_held, rank = len(calibration.counting), 0
-        if self._grouping is None:
-            rank = calibration.rank(promise.false_alarm_rate, promise.confidence)
+        n_held, rank = len(model.calibration.counting), model.rank if self._grouping is None else 0
         far = far_off(chance, rows=self._jumper.n, n_values=len(model.plan.encoder.counted))
         return Recent(
             rows=rows,

@@ -125,13 +125,10 @@ def _plan(header: bytes, *, room: int) -> tuple[Any, list[tuple[np.dtype, tuple[
     return document, plan
 
 
-def origin(data: bytes) -> tuple[str, int, str]:
-    """The eqsep that wrote a file, the version of its format, and a hash of the model alone."""
+def origin(data: bytes) -> tuple[str, int]:
+    """The eqsep that wrote a file, and the version of its format."""
     start = PREFIX.size + check_prefix(data[: PREFIX.size])
-    document = _header(data[PREFIX.size : start])
-    made_by = document.pop("eqsep")
-    held = json.dumps(document, separators=(",", ":")).encode("ascii") + data[start:-_DIGEST]
-    return made_by, version_of(data), hashlib.sha256(held).hexdigest()
+    return _header(data[PREFIX.size : start])["eqsep"], version_of(data)
 
 
 def _header(header: bytes) -> Any:

@@ -14,6 +14,8 @@ The arrays are numbered in the order in which the tree names them, and each is n
 """
 
 import errno
+import hashlib
+import json
 import math
 import os
 import re
@@ -155,6 +157,20 @@ def model_of(data: bytes, *, scoring: bool = False) -> Any:
     if not _is_of(tree, ESTIMATORS) or not is_fitted:
         damaged("it does not hold a fitted separator")
     return model
+
+
+def content_hash(model: Model) -> str:
+    """A hash of what a model knows: the same after rows were learnt and forgotten again."""
+    writer = Writer()
+    tree = writer.tree(model.known(), "Model")
+    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    for array in writer.arrays:
+        if array.dtype.kind == "U":  # no wider than its names
+            array = np.array(array.tolist(), dtype=str)
+        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        digest.update(f"{little.dtype.str} {little.shape}".encode())
+        digest.update(little.tobytes())
+    return digest.hexdigest()
 
 
 def _is_of(tree: Any, names: Collection[str]) -> bool:

@@ -13,13 +13,19 @@ from eqsep.report.measured import Spread, spread_of
 from eqsep.report.reasons import Alarm, top_alarms
 from eqsep.tables.reading import read_table
 
+CHANCE_DELAYS = (
+    "In the last column, the share of stretches that false alarms alone would find, and the median "
+    'delay of these; "as by chance" where that explains how soon alarms came.'
+)
+
 
 @dataclass(frozen=True)
 class AssessmentReport:
     """All that the page of a test shows."""
 
     title: str
-    rate: float  #: The promised rate of false alarms.
+    rate: float  #: The rate of false alarms that was asked for.
+    promised: bool  #: Whether enough rows calibrate to promise it.
     counts: dict[str, int]  #: The rows of each label.
     assessment: Assessment
     measured: Spread  #: Curves, scores and false alarms at several rates.
@@ -28,18 +34,26 @@ class AssessmentReport:
     command: str = ""  #: The command that makes the report again.
 
     template = "assessment.html.jinja"
+    chance_delays = CHANCE_DELAYS
 
     @property
-    def delays(self) -> tuple[tuple[str, Share, str, str], ...]:
-        """The episodes of each kind that are found, and the delay in rows and in time, as text."""
+    def delays(self) -> tuple[tuple[str, Share, str, str, str], ...]:
+        """The episodes of each kind that are found, the delays in rows and time, and by chance.
+
+        Delays that false alarms alone explain are not shown.
+        """
         delay = self.assessment.delay
         if delay is None:
             return ()
         spell = spelled if delay.by_date else "{:g}".format
-        return tuple(
-            (one.kind, one.found, _typical(one.rows, "{:g}".format), _typical(one.times, spell))
-            for one in delay.kinds
-        )
+        shown = []
+        for one in delay.kinds:
+            rows, times = _typical(one.rows, "{:g}".format), _typical(one.times, spell)
+            if not one.beats_chance:
+                rows, times = "as by chance" if rows else "", ""
+            chance = f"{one.by_chance:.0%}, {one.chance_rows:,g} rows"
+            shown.append((one.kind, one.found, rows, times, chance))
+        return tuple(shown)
 
     @property
     def false_episodes(self) -> str:
@@ -89,6 +103,7 @@ def assessment_report(
     return AssessmentReport(
         title="A detector, tested",
         rate=float(detector.false_alarm_rate),
+        promised=model.rank > 0,
         counts={NORMAL: counts.pop(NORMAL)} | counts,
         assessment=assessment,
         measured=spread_of(model, model.scores(table), kind, normal=NORMAL),

@@ -81,7 +81,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         rate=asked[0],
         least_rate=calibration.least_rate,
         confidence=promise.confidence,
-        promised=calibration.rank(*asked) > 0,
+        promised=model.rank > 0,
         interval=calibration.interval(*asked),
         groups=calibration.n_units if grouping else 0,
         unit=grouping.unit if grouping else "row",

@@ -20,7 +20,7 @@ from eqsep.evaluation import (
     precision_recall_by_kind,
     score_histogram,
 )
-from eqsep.evaluation.assessment import group_rates
+from eqsep.evaluation.assessment import group_rates, promise_of
 from eqsep.evaluation.kinds import anomalous_kinds
 from eqsep.evaluation.names import names_given
 from eqsep.evaluation.promises import RATES
@@ -56,9 +56,11 @@ def spread_of(model: Model, score: np.ndarray, kind: np.ndarray, *, normal: str)
     is_normal = kind == normal
     promises: tuple[Promise, ...] = ()
     if model.plan.holdout.grouping is None:  # else they are for new groups, and there are few
-        rates = sorted({*RATES, float(model.promise.false_alarm_rate)})
-        ordered = model.calibration.ordered
-        promises = kept_promises(score[is_normal], calibration=ordered, rates=rates)
+        normal_scores, ordered = score[is_normal], model.calibration.ordered
+        rates = {*RATES} - {float(model.promise.false_alarm_rate)}
+        others = kept_promises(normal_scores, calibration=ordered, rates=sorted(rates))
+        own = [promise_of(model, normal_scores > model.threshold)] * (model.rank > 0)
+        promises = tuple(sorted((*others, *own), key=lambda one: one.rate))
     return Spread(
         curves={} if is_normal.all() else precision_recall_by_kind(score, kind, normal=normal),
         histogram=score_histogram(score, kind, normal=normal, threshold=model.threshold),

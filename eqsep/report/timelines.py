@@ -45,7 +45,8 @@ class WatchReport:
     delta: float  #: Rows have changed if the martingale exceeds 1 / delta.
     chance: str  #: How often that is a false alert, in words.
     caution: str  #: What the fit has found that breaks its promise; else empty.
-    rate: float  #: The promised rate of false alarms.
+    rate: float  #: The rate of false alarms that was asked for.
+    promised: bool  #: Whether enough rows calibrate to promise it.
     watched: Watched
     recent: Recent  #: What to look at in the last rows.
     before: Watched | None  #: The previous episode, if a change of the model has just ended it.
@@ -77,6 +78,7 @@ def watch_report(
         chance=monitor.chance,
         caution="" if model.caution is None else words(model.caution.warning()),
         rate=float(model.promise.false_alarm_rate),
+        promised=model.rank > 0,
         watched=monitor.watched,
         recent=monitor.recent(),
         before=monitor.before,

@@ -126,7 +126,7 @@ def _model(work: Workspace, name: str) -> dict[str, Any]:
         "version": live.id,
         "seen_kinds": list(detector.kinds_),
         "columns": list(detector.plan_.table_columns),
-        "promised_false_alarms": detector.false_alarm_rate,
+        "promised_false_alarms": detector.false_alarm_rate if detector.model_.rank else None,
         "open_alarms": work.alarms.kinds(name),
     }
 

@@ -50,7 +50,7 @@ class Watch:
     version: int  # the live one: an episode begins with each version
     rows: int  # that came in the episode
     alarms: int
-    promised: float  # the share of normal rows that may raise an alarm
+    promised: float | None  # the share of normal rows that may raise an alarm; None: no promise
     martingale: float | None  # the highest evidence of drift; None where no rows were watched
     broken_at: int | None  # the row of the episode at which it was too high to be chance
     too_many: bool  # whether more of the last rows raised an alarm than the promise allows
@@ -133,7 +133,7 @@ class Watching:
             version=number,
             rows=int(rows or 0),
             alarms=int(alarms or 0),
-            promised=detector.false_alarm_rate,
+            promised=detector.false_alarm_rate if detector.model_.rank else None,
             martingale=None if worst is None else worst.watched.highest,
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
@@ -182,13 +182,16 @@ def _advice(watch: Watch, recent: Recent | None) -> tuple[str | None, str | None
     """What is wrong, if anything, and what to do."""
     if watch.broken_at is not None:
         moved = ", ".join(column for column, _ in watch.shifts[:3])
+        broken = ""
+        if watch.promised is not None:
+            broken = f": the promised {watch.promised:.1%} of false alarms does not hold"
         return (
             f"Rows no longer look like those that were learnt (since row {watch.broken_at:,} of "
-            f"this version): the promised {watch.promised:.1%} of false alarms does not hold.",
+            f"this version){broken}.",
             f"Look at the columns that have moved ({moved}). If the new rows are normal, judge "
             f"rows of the queue, or fit again with recent rows; if not, look at the alarms.",
         )
-    if recent is not None and recent.too_many:
+    if recent is not None and recent.too_many and watch.promised is not None:
         return (
             f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, where "
             f"{watch.promised:.1%} of normal ones may.",

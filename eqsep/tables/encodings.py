@@ -40,6 +40,7 @@ _WEEK = 7 * _DAY
 _MONDAY = 4 * _DAY  # 1970 began on a Thursday: its first Monday is the fifth
 FAR = 2.0  # a name never seen is farther from every seen one than those are from each other
 _SINGLE = 2**-22  # of a deviation is what single precision leaves open of it
+_DIGITS = 6  # of a number that is shown
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -148,7 +149,30 @@ class Number:
             return "is missing"
         x = _of_rank(self, value) if form == "quantile" else _of_deviation(self, value)
         near = _SINGLE * abs(x - self.centre) * (abs(value) if abs(value) > LINEAR else 1.0)
-        return f"= {WRITERS[self.unit](_shown(x, within=near))}"
+        return f"= {self._written(x, within=near)}"
+
+    @cached_property
+    def _decimals(self) -> int | None:
+        """How many decimals the numbers of training have; None if more than six."""
+        known = (
+            n for n in range(_DIGITS + 1) if np.array_equal(np.round(self.knots, n), self.knots)
+        )
+        return next(known, None)
+
+    def _written(self, x: float, *, within: float) -> str:
+        """A number within a distance of `x`, as training has it: one of its values, or as round.
+
+        Where several round ones are so near, it is only "about" the one shown.
+        """
+        write, knots, n = WRITERS[self.unit], np.array(self.knots), self._decimals
+        nearest = float(knots[np.abs(knots - x).argmin()])
+        if abs(nearest - x) <= within:
+            return write(nearest if n is not None else _shown(nearest, within=within))
+        if n is None or self.unit == "date":
+            return write(_shown(x, within=within))
+        if within < 0.5 * 10.0**-n:
+            return write(round(x, n) + 0.0)
+        return f"about {write(_shown(x, within=within))}"
 
     def text(self, outputs: np.ndarray) -> str:
         """The value that the outputs of one row encode."""
@@ -342,7 +366,7 @@ def _of_deviation(column: Number, value: float) -> float:
 def _shown(x: float, *, within: float) -> float:
     """The shortest number near enough to `x`, of at most six digits, or all before the point."""
     x = min(max(x, -LARGEST), LARGEST)
-    for digits in range(1, 7):
+    for digits in range(1, _DIGITS + 1):
         short = float(f"{x:.{digits}g}")
         if abs(short - x) <= within:
             return short

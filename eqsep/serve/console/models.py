@@ -102,12 +102,15 @@ def _version(form: FormData | QueryParams) -> int:
 def _facts(model: Model) -> list[tuple[str, str]]:
     """Facts about a model, with their titles."""
     learnt = zip((NORMAL, *model.kinds), model.n_learnt.tolist(), strict=True)
-    held_out = plural(len(model.calibration.scores), "normal row")
+    held_out = plural(len(model.calibration.counting), "normal row")
+    promise = f"{share(model.promise.false_alarm_rate)} of new normal rows raise an alarm"
+    if not model.rank:
+        promise = f"none: too few rows calibrate for {share(model.promise.false_alarm_rate)}"
     return [
         ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
         ("Held out", f"{held_out} set the threshold"),
         ("Threshold", score(model.threshold)),
-        ("Promise", f"{share(model.promise.false_alarm_rate)} of new normal rows raise an alarm"),
+        ("Promise", promise),
         ("Landmarks", f"{len(model.plan.terms.landmarks):,}"),
     ]
 
