@@ -1,5 +1,7 @@
 """What a detector says of tables and labels that it cannot take."""
 
+from copy import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,11 +55,10 @@ def test_nor_may_a_kind_that_is_learnt_later():
     assert detector.kinds_ == ("pump",)
 
 
-def test_numbers_for_several_kinds_are_met_with_advice():
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    y = np.repeat([0, 1, 2], 10)
-    with pytest.raises(ValueError, match=r"y.astype\(str\) with normal='0'"):
-        Detector().fit(X, y)
-    with pytest.warns(UserWarning, match="cannot be promised"):
-        detector = Detector(normal="0", random_state=0).fit(X, y.astype(str))
-    assert detector.kinds_ == ("1", "2")
+@pytest.mark.parametrize("kind", ["leak or dos", "a or "])
+def test_a_kind_may_not_look_like_several_names(detector, kind):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(ValueError, match=rf"called '{kind}', and 'or' is .*Rename that kind"):
+        Detector().fit(X, np.repeat(["normal", kind], [40, 10]))
+    with pytest.raises(ValueError, match=rf"called '{kind}', and 'or' is .*Rename that kind"):
+        copy(detector).partial_fit(pd.DataFrame(X[:2], columns=["a", "b"]), [kind] * 2)

@@ -56,6 +56,16 @@ def test_init_writes_what_it_saw_with_a_comment_for_each_line(folder, tmp_path):
     assert all("#" in line for line in lines)
 
 
+@pytest.mark.parametrize(("labels", "most"), [(["fine", "ok", "bad"], "ok"), (["a", "b"], "a")])
+def test_init_does_not_guess_which_label_is_normal(tmp_path, labels, most):
+    rows = [f"{i * i % 7}.5,{most if i % 9 else labels[i % len(labels)]}" for i in range(300)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,kind", *rows]) + "\n")
+    run("init", tmp_path / "t.csv")
+    text = (tmp_path / "eqsep.toml").read_text()
+    assert "normal" not in tomllib.loads(text)
+    assert f'# normal = "{most}"  # CHECK: which label is normal? Name it here' in text
+
+
 def test_init_does_not_replace_a_file_unasked(folder, tmp_path):
     out = tmp_path / "eqsep.toml"
     out.write_text('label = "mine"\n')

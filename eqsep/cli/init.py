@@ -34,6 +34,7 @@ _GROUP_NAMES = {
     *("user_id", "batch", "batch_id", "lot", "session", "session_id", "engine", "engine_id"),
 }
 _TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
+_BY_NAME = "the label of normal rows, by its name"
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _MARKED = 10  # rows at least
@@ -86,7 +87,8 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         counts = labels.counts()
         normal, why = _normal(counts)
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
-        yield f"normal = {_quoted(normal)}  # {why}"
+        unknown = "" if why == _BY_NAME else "# "
+        yield f"{unknown}normal = {_quoted(normal)}  # {why}"
     yield ""
     yield "# Columns to leave out: ids, and what is only known together with the label."
     drops, hints = _drops(rows, labels, normal)
@@ -180,10 +182,10 @@ def _likeness(column: Column) -> int:
 def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
     """The label of normal rows, and why."""
     usual = [label for label in counts if is_usual_normal(label)]
-    most = max(counts, key=lambda label: counts[label])
-    if usual:
-        return usual[0], "the label of normal rows, by its name"
-    return most, "CHECK: the most common label; normal rows should have it"
+    if len(usual) == 1:
+        return usual[0], _BY_NAME
+    most = max(usual or counts, key=lambda label: counts[label])
+    return most, "CHECK: which label is normal? Name it here: eqsep fit does not guess"
 
 
 def _drops(

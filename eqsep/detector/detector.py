@@ -50,7 +50,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     Parameters
     ----------
     normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
+        Which label is normal; by default 0, False, or a name that is "normal", "benign", "ok" or
+        "regular" in any case. Other labels are an error if none of them is named.
     false_alarm_rate : float, default=0.01
         The share of new normal rows that may raise an alarm. It may be changed after fitting, as
         may `confidence`, `unseen_rate` and `device`.
@@ -105,12 +106,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     caution_ : Finding or None
         What the first fit has found that breaks the promise: rows in runs, or that change in time.
     classes_ : ndarray of shape (2,)
+    normal_ : label or None
+        The label that was read as normal; None before the first label.
 
     Notes
     -----
     **Tables** are taken as by `eqsep.tables.TableEncoder`. **Labels** are 0 / 1, booleans, or
-    names of kinds; None or NaN where nothing is known. Without any label all rows count as normal:
-    a one-class detector.
+    names of kinds, also whole numbers such as 0, 1, 2; None or NaN where nothing is known. Without
+    any label all rows count as normal: a one-class detector.
 
     **Learning on.** `partial_fit`, `merge` and `forget` add and subtract evidence, so they are
     exact: the order and the division of the rows do not matter, as long as the plan is the same.
@@ -492,6 +495,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     def classes_(self) -> np.ndarray:
         """The two labels that `predict` returns."""
         return self._fitted("classes_").classes
+
+    @property
+    def normal_(self) -> Any:
+        """The label that was read as normal; None before the first label."""
+        labels = self._fitted("normal_").evidence.labels.labels
+        return None if labels is None else labels.normal
 
     @property
     def n_features_in_(self) -> int:
