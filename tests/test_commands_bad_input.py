@@ -450,6 +450,10 @@ CASES = {
         "Labels were names, 'normal', 'hot', 'stuck', and are now '0', '1', which would be new "
         "kinds of anomaly. Say which label is normal, --normal 0 for example, or write names.",
     ),
+    "forgetting all rows": (
+        lambda c: ["forget", c.good.model, c.good.rows, "--label", "kind", "--out", c.out],
+        "The detector has forgotten all rows that it had learnt, and is not fitted.",
+    ),
     "another word for normal": (
         lambda c: [
             *("learn", c.good.model, c.csv(c.frame.replace({"kind": {"normal": "Benign"}}))),

@@ -242,7 +242,7 @@ class Windows:
             return replace(table, columns=[*columns, *given.values()])
         if len(table.columns) != len(self.columns):
             raise UserError(
-                f"X has {len(table.columns)} features, but {type(self).__name__} is expecting "
+                f"X has {len(table.columns)} features, but Detector is expecting "
                 f"{len(self.columns)} features as input."
             )
         pairs = zip(self.columns, table.columns, strict=True)

@@ -34,7 +34,6 @@ from eqsep.tables.reading import LARGEST, Column, Table, by_number, read_table
 BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations
 _FEW = 20  # distinct names: so few are never ids, however few the rows
 _CONVERT = "If these are numbers or dates stored as text, convert them"
-_KEEPS_IDS = "to keep ids, pass a TableEncoder with max_new=1."
 
 
 class ColumnMatchWarning(EqsepWarning):
@@ -106,21 +105,25 @@ class Encoder:
         max_categories: int = 100,
         min_count: int = 2,
         max_new: float = 0.5,
+        keeps_ids: str = "",
     ) -> Self:
-        """Learn each column of a table. The parameters are those of `TableEncoder`."""
+        """Learn each column of a table. The parameters are those of `TableEncoder`.
+
+        `keeps_ids` says how the caller can keep columns that look like ids, if that can be done.
+        """
         table = read_table(X, name="Detector")
         dropped = id_columns(table, max_new=max_new)
         if len(dropped) == len(table.columns):
             raise UserError(
                 f"There is no column to encode: expected one that is not an id, got "
                 f"{_listed(dropped)}.",
-                hint=f"{_CONVERT}, a decimal comma to a point too; {_KEEPS_IDS}",
+                hint=f"{_CONVERT}, a decimal comma to a point too{keeps_ids}.",
                 topic="no_column",
             )
         if dropped:
             warn(
                 DroppedColumnWarning(
-                    f"Columns were dropped: {_listed(dropped)}.", hint=f"{_CONVERT}; {_KEEPS_IDS}"
+                    f"Columns were dropped: {_listed(dropped)}.", hint=f"{_CONVERT}{keeps_ids}."
                 )
             )
 

@@ -392,6 +392,11 @@ def read_table(X: Any, *, name: str) -> Table:
             f"{name} expects a table, got {X!r}.",
             hint="Read a file first: eqsep.io.read_table(path) gives a table.",
         )
+    if X is None or np.isscalar(X):
+        raise UserTypeError(
+            f"{name} expects a table of rows and columns, got {X!r}.",
+            hint="Pass a frame, an array of two dimensions, or a list of rows.",
+        )
     given, values, categorical, n_rows = _adapter(X)(X)
     for count, what in ((n_rows, "sample"), (len(values), "feature")):
         if count == 0:
@@ -748,6 +753,12 @@ def _from_array(X: Any) -> _Pieces:
     if isinstance(X, Mapping):
         raise UserError("Expected a table of rows and columns, got a dict. Pass a row as [row].")
     array = to_numpy(X)
+    if array.dtype.names is not None:
+        raise UserTypeError(
+            f"Expected a table of rows and columns, got a structured array with the fields "
+            f"{quoted(array.dtype.names)}.",
+            hint="Pass it as a frame: pandas.DataFrame(X), or polars.DataFrame(X).",
+        )
     if array.ndim != 2:
         raise UserError(
             f"Expected 2D array, got {array.ndim}D array instead. Reshape your data either using "

@@ -119,6 +119,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
             max_categories=int(self.max_categories),
             min_count=int(self.min_count),
             max_new=self.max_new,
+            keeps_ids="; to keep ids, pass max_new=1",
         )
         self.encoder_, self.columns_ = encoder, list(encoder.columns)
         self.dropped_, self.notation_ = dict(encoder.dropped), dict(encoder.notation)
