@@ -74,7 +74,10 @@ def test_a_kind_may_not_look_like_several_names(detector, kind):
 TABLES = {
     "nothing": (None, r"Detector expects a table of rows and columns, got None\. Pass a frame"),
     "a number": (3, r"Detector expects a table of rows and columns, got 3\. Pass a frame"),
-    "a file": ("rows.csv", r"Detector expects a table, got 'rows.csv'\. Read a file first: eqsep\."),
+    "a file": (
+        "rows.csv",
+        r"Detector expects a table, got 'rows.csv'\. Read a file first: eqsep\.",
+    ),
     "a path": (Path("rows.csv"), r"Detector expects a table, got .*Read a file first: eqsep\.io"),
     "a structured array": (
         np.zeros(9, dtype=[("a", float), ("b", int)]),
@@ -99,9 +102,10 @@ def test_a_parameter_of_other_detectors_is_met_with_ours():
     with pytest.raises(TypeError, match="positional argument"):
         Detector(0.1)
     assert "contamination" not in Detector().get_params()
-    assert list(inspect.signature(Detector).parameters) == [
-        *inspect.signature(Detector.__init__).parameters
-    ][1:]
+    assert (
+        list(inspect.signature(Detector).parameters)
+        == [*inspect.signature(Detector.__init__).parameters][1:]
+    )
     assert clone(Detector(false_alarm_rate=0.1)).false_alarm_rate == 0.1
 
 
