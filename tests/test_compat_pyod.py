@@ -104,8 +104,12 @@ def test_threshold_and_probabilities_are_those_of_pyod(fitted, rows, method):
 
 def test_scores_are_combined_by_pyod(fitted, rows):
     """With those of a detector of PyOD, as its examples do it."""
-    pytest.importorskip("combo", reason="PyOD combines by combo, which is not installed: eqsep[bench]")
-    combination = pytest.importorskip("pyod.models.combination", reason="PyOD is not installed: eqsep[bench]")
+    pytest.importorskip(
+        "combo", reason="PyOD combines by combo, which is not installed: eqsep[bench]"
+    )
+    combination = pytest.importorskip(
+        "pyod.models.combination", reason="PyOD is not installed: eqsep[bench]"
+    )
     from pyod.models.ecod import ECOD
     from pyod.models.hbos import HBOS
     from pyod.utils.utility import standardizer
