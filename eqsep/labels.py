@@ -155,6 +155,16 @@ def listed(labels: np.ndarray) -> str:
     return ", ".join(names[:8]) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
 
 
+def with_counts(rows: Counter[Any]) -> str:
+    """Labels and the rows with each of them, the most frequent ones first.
+
+    >>> with_counts(Counter({"b": 1, "a": 1200}))
+    "'a' (1,200 rows), 'b' (1 row)"
+    """
+    found = [f"{label!r} ({counted(n, 'row')})" for label, n in rows.most_common(8)]
+    return ", ".join(found) + (f" and {len(rows) - 8:,} more" if len(rows) > 8 else "")
+
+
 def read_labels(
     y: Any,
     *,
@@ -248,12 +258,10 @@ def _no_normal(labels: np.ndarray, counts: np.ndarray) -> UserError:
     found: Counter[Any] = Counter()
     for label, n in zip(labels.tolist(), counts.tolist(), strict=True):
         found[label] += int(n)
-    (most, _), *_ = found.most_common(1)
-    rows = [f"{label!r} ({counted(n, 'row')})" for label, n in found.most_common(8)]
-    more = f" and {len(found) - 8:,} more" if len(found) > 8 else ""
+    most = max(found, key=found.__getitem__)
     return UserError(
         f"Which label is normal is not known: none is 0, False, 'normal', 'benign', 'ok' or "
-        f"'regular'. The labels are {', '.join(rows)}{more}.",
+        f"'regular'. The labels are {with_counts(found)}.",
         hint=f"Name the normal one: normal={most!r}, if that is it.",
         topic="which_normal",
         label=most,

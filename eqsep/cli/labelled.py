@@ -23,10 +23,10 @@ from eqsep.cli.inputs import (
 )
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs, Windows
-from eqsep.errors import EqsepWarning, Note, UserError, counted, did_you_mean, quoted, warn
+from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice, chosen, joined, mixed_columns, no_rows, whole, with_categories
-from eqsep.labels import NORMAL, WITHOUT, RowLabels, natural_order, usual_normal
+from eqsep.labels import NORMAL, WITHOUT, RowLabels, natural_order, usual_normal, with_counts
 from eqsep.tables.reading import Table, read_table, text_of
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
@@ -128,12 +128,9 @@ def read_label_column(
 
 def _no_normal_label(name: str, texts: np.ndarray, if_all_are_anomalies: str) -> UserError:
     hint = f" If these are all anomalies{if_all_are_anomalies}" if if_all_are_anomalies else ""
-    found = Counter(text for text in texts if text is not None).most_common()
-    rows = [f"{text!r} ({counted(n, 'row')})" for text, n in found[:12]]
-    more = f" and {len(found) - 12:,} more" if len(found) > 12 else ""
+    found = with_counts(Counter(text for text in texts if text is not None))
     return UserError(
-        f"Say which label of column {name!r} is normal: --normal LABEL. It holds "
-        f"{', '.join(rows)}{more}.{hint}"
+        f"Say which label of column {name!r} is normal: --normal LABEL. It holds {found}.{hint}"
     )
 
 
