@@ -93,7 +93,7 @@ def test_the_command_line_wins(fitted, tmp_path):
         *("fit", fitted / "sensors.csv", "--label", "note", "--normal", "good", "--drop", "status"),
         *("--drop", "id", "--drop", "day", "--out", other, "--landmarks", 50),
     ).stdout
-    assert "380 good, 20 bad" in told
+    assert "380 normal (good), 20 bad" in told
     assert other.is_file()
 
 
