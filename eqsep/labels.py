@@ -1,6 +1,8 @@
 """Labels: which one is normal. Whatever the classes are called, 1 is the anomaly from here on."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, Self
@@ -8,11 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from eqsep.arrays import objects, to_numpy
-from eqsep.errors import EqsepWarning, ParameterError, UserError, quoted, warn
+from eqsep.errors import EqsepWarning, ParameterError, UserError, counted, quoted, warn
 from eqsep.schemas import NONE, TEXTS, check_parts, damaged, either, kept
 
 UNLABELLED = -1  # the code of a row without a label
 NORMAL = "normal"  # the default name of normal rows
+_NORMAL_WORDS = (NORMAL, "benign", "ok", "regular", "0", "false")  # in any case
 WITHOUT = "without a label"  # the name under which unlabelled rows are counted
 UNSEEN, OR = "unseen", " or "  # the name of alarms like no seen kind; between several names
 TRUTHS = ("0", "1", "false", "true")  # as texts: not names of kinds
@@ -28,11 +31,21 @@ def natural_order(label: str) -> tuple[tuple[bool, float, str], ...]:
     return tuple((not p.isdigit(), float(p) if p.isdigit() else 0.0, p) for p in parts if p)
 
 
-USUAL_NORMAL = (NORMAL, 0)  # the labels of normal rows by default; False is 0 too
+def usual_normal(labels: Iterable[Any]) -> list[Any]:
+    """Those of some labels that mean normal unless another one is named.
+
+    >>> usual_normal(["Benign", "attack"]), usual_normal([-1, 1]), usual_normal([0.0, 1.0])
+    (['Benign'], [], [0.0])
+    """
+    return [label for label in labels if may_be_normal(label, normal=None)]
 
 
 class GuessedLabelWarning(EqsepWarning):
-    """Nothing said which of two labels is the normal one."""
+    """Nothing said which of two labels is the normal one, and the one that sorts first was taken.
+
+    The classifiers of `eqsep.separators` warn so, as scikit-learn takes classes in that order; a
+    `Detector` refuses such labels.
+    """
 
 
 @dataclass(frozen=True)
@@ -49,9 +62,22 @@ class Labels:
     kinds: np.ndarray
     by_name: bool  # the normal class was known by its name: any other name is an anomaly
 
+    @property
+    def normal(self) -> Any:
+        """The normal label, a whole number where labels were numbers."""
+        label = self.classes[0].item()
+        return int(label) if self.numbers_are_names or isinstance(label, float) else label
+
+    @property
+    def numbers_are_names(self) -> bool:
+        """Whether labels were several whole numbers, whose texts name kinds."""
+        return self.by_name and all(
+            str(label).isdigit() for label in (self.classes[0], *self.kinds)
+        )
+
     def encode(self, y: Any) -> np.ndarray:
         """1.0 where `y` is anomalous, 0.0 where it is normal; an unknown label is an error."""
-        y = column(y)
+        y = self.as_names(column(y))
         if self.by_name and y.dtype.kind not in "US":
             raise UserError(
                 f"Labels were names with {self.classes[0]!s} among them, and are now numbers "
@@ -68,11 +94,15 @@ class Labels:
             )
         return 1.0 - is_normal
 
+    def as_names(self, y: np.ndarray) -> np.ndarray:
+        """Whole numbers as texts, if names are numbers: 0, 1, 2 where labels were 0, 1, 2."""
+        return y.astype(str) if self.numbers_are_names and y.dtype.kind in "iu" else y
+
     def including(self, kinds: Any) -> "Labels":
         """The same with more kinds among the anomalous: names, or the number not yet known."""
         if not len(kinds):
             return self
-        kinds = column(kinds)
+        kinds = self.as_names(column(kinds))
         others = np.unique(kinds[kinds != self.classes[0]])
         if not self.by_name and not len(self.kinds) and len(others) == 1:
             return _labels(others, self.classes[0], by_name=False)
@@ -85,16 +115,23 @@ class Labels:
 def may_be_normal(label: Any, *, normal: Any) -> bool:
     """Whether a row with this label, or None, may be normal, before all labels have been seen.
 
-    >>> [may_be_normal(label, normal=None) for label in ("normal", False, None, "smurf", 1)]
+    >>> [may_be_normal(label, normal=None) for label in ("Normal", False, None, "smurf", 1)]
     [True, True, True, False, False]
     >>> may_be_normal("normal", normal="good")
     False
     """
-    return label is None or label in (USUAL_NORMAL if normal is None else (normal,))
+    if label is None or normal is not None:
+        return label in (None, normal)
+    word = label.strip().casefold() if isinstance(label, str) else label
+    return word == 0 or word in _NORMAL_WORDS
 
 
 def column(y: Any) -> np.ndarray:
-    """`y` as a one-dimensional array of labels, none of them missing."""
+    """`y` as a one-dimensional array of labels, none of them missing; whole numbers as integers.
+
+    >>> column(np.array([0.0, 1.0], dtype=np.float32))
+    array([0, 1])
+    """
     from sklearn.utils.multiclass import check_classification_targets  # slow
     from sklearn.utils.validation import column_or_1d
 
@@ -109,7 +146,7 @@ def column(y: Any) -> np.ndarray:
         y = y.astype(str)
     if y.dtype.kind not in "US":  # names are never measurements, however many there are
         check_classification_targets(y)
-    return y
+    return y.astype(np.int64) if y.dtype.kind in "iuf" else y
 
 
 def listed(labels: np.ndarray) -> str:
@@ -118,21 +155,42 @@ def listed(labels: np.ndarray) -> str:
     return ", ".join(names[:8]) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
 
 
-def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Labels:
+def with_counts(rows: Counter[Any]) -> str:
+    """Labels and the rows with each of them, the most frequent ones first.
+
+    >>> with_counts(Counter({"b": 1, "a": 1200}))
+    "'a' (1,200 rows), 'b' (1 row)"
+    """
+    found = [f"{label!r} ({counted(n, 'row')})" for label, n in rows.most_common(8)]
+    return ", ".join(found) + (f" and {len(rows) - 8:,} more" if len(rows) > 8 else "")
+
+
+def read_labels(
+    y: Any,
+    *,
+    normal: Any = None,
+    one_class: bool = False,
+    counts: np.ndarray | None = None,
+) -> Labels:
     """Which label of `y` is normal, and which labels are anomalous.
 
-    `normal=None` means 0, False or "normal", whichever occurs. If none does, two labels are taken
-    in sorted order, as scikit-learn does, with a warning; more are an error. `one_class=True` lets
-    one of the two classes be absent, if the label is 0, 1 or a name, or `normal` is given.
+    `normal=None` means 0, False, or a name such as "normal" or "benign", whichever occurs. If none
+    does, two labels are taken in sorted order, as scikit-learn does, with a warning; more are an
+    error. `one_class=True` lets one of the two classes be absent, if the label is 0, 1 or a name,
+    or `normal` is given.
+
+    For a detector, `y` are distinct labels, and `counts` the rows with each of them. Then nothing
+    is taken in sorted order, and whole numbers may be the names of several kinds.
 
     >>> read_labels([0, 1, 1]).classes
     array([0, 1])
-    >>> read_labels(["smurf", "normal", "neptune"]).classes
-    array(['normal', 'anomaly'], dtype='<U7')
+    >>> read_labels(["smurf", "Benign", "neptune"]).classes
+    array(['Benign', 'anomaly'], dtype='<U7')
     >>> read_labels(["bad", "good"], normal="good").classes
     array(['good', 'bad'], dtype='<U4')
     """
-    labels = np.unique(column(y))
+    given = column(y)
+    labels = np.unique(given)
     named = labels.dtype.kind in "US"
     if one_class and len(labels) == 1:
         return _from_one(labels[0], named=named, normal=normal)
@@ -141,23 +199,22 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
             f"normal and anomalous rows are needed: expected at least 2 classes in y, got "
             f"{len(labels)} class ({listed(labels)}). Add labelled rows of the other class."
         )
-    known = _normal_of(labels, named=named, normal=normal)
-    if len(labels) > 2 and (known is None or not named):
-        from sklearn.utils.multiclass import type_of_target
-
-        example = str(labels[0] if known is None else known)
-        hint = f"Say which of these names is the normal one: normal={example!r}, for example."
-        if not named:
-            hint = (
-                f"Several kinds of anomaly go by names, not numbers: pass y.astype(str) with "
-                f"normal={example!r}, for example, or label normal rows 0 and all others 1."
+    known = _normal_of(labels, normal=normal)
+    if known is None and (named or counts is not None) and (len(labels) > 2 or counts is not None):
+        raise _no_normal(given, np.ones(len(given), dtype=int) if counts is None else counts)
+    if len(labels) > 2 and not named:
+        if counts is not None and labels[0] >= 0:
+            return _labels(labels.astype(str), str(labels[labels == known][0]), by_name=True)
+        if counts is not None:
+            raise UserError(
+                f"There are negative numbers among {len(labels)} labels ({listed(labels)}).",
+                hint="Pass None where nothing is known of a row, and 0 or a name for each kind.",
             )
+        two = "" if known is None else f": y != {known}"
         raise UserError(
-            f"Only binary classification is supported. The type of the target is "
-            f"{type_of_target(labels)}: there are {len(labels)} labels ({listed(labels)}).",
-            hint=hint,
-            topic="many_names" if named else "many_numbers",
-            label=example,
+            f"Only binary classification is supported. The type of the target is multiclass: there "
+            f"are {len(labels)} labels ({listed(labels)}).",
+            hint=f"Label normal rows 0 and all others 1{two}, or pass names of kinds.",
         )
     if known is None:
         other = labels[1].item()
@@ -166,13 +223,12 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
                 f"Neither of the labels {listed(labels)} is 0 or 'normal': {labels[0]} was taken "
                 f"as normal because it sorts first.",
                 hint=f"Say which one is: normal={other!r}, for example.",
-                label=other,
             )
         )
     return _labels(labels, labels[0] if known is None else known, by_name=known is not None)
 
 
-def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:
+def _normal_of(labels: np.ndarray, *, normal: Any) -> Any:
     """The normal one of `labels`, or None if that is not known."""
     if normal is not None:
         if normal not in labels.tolist():
@@ -180,8 +236,36 @@ def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:
                 "normal", expected=f"one of the labels ({listed(labels)})", got=normal
             )
         return normal
-    usual = NORMAL if named else 0
-    return usual if usual in labels.tolist() else None
+    usual = usual_normal(labels.tolist())
+    _check_one_normal(usual)
+    return usual[0] if usual else None
+
+
+def _check_one_normal(usual: list[Any]) -> None:
+    """Refuse several labels that all mean normal where none of them is named."""
+    if len(usual) > 1:
+        raise UserError(
+            f"Several labels are names of normal rows: {quoted(usual)}.",
+            hint=f"Call them by one name; or say which one is normal, normal={usual[0]!r} for "
+            f"example, if the others are kinds of anomaly.",
+            topic="two_normal_labels",
+            label=usual[0],
+        )
+
+
+def _no_normal(labels: np.ndarray, counts: np.ndarray) -> UserError:
+    """The error for labels none of which is known to be normal, with the rows of each."""
+    found: Counter[Any] = Counter()
+    for label, n in zip(labels.tolist(), counts.tolist(), strict=True):
+        found[label] += int(n)
+    most = max(found, key=found.__getitem__)
+    return UserError(
+        f"Which label is normal is not known: none is 0, False, 'normal', 'benign', 'ok' or "
+        f"'regular'. The labels are {with_counts(found)}.",
+        hint=f"Name the normal one: normal={most!r}, if that is it.",
+        topic="which_normal",
+        label=most,
+    )
 
 
 def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> Labels:
@@ -197,13 +281,13 @@ def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> Labels:
 def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
     """The classes if only one label has been seen, and its meaning is known."""
     if named:
-        known = NORMAL if normal is None else normal
-        return _labels(np.array([label]), known, by_name=True)
+        usual = usual_normal([label.item()]) or [NORMAL]
+        return _labels(np.array([label]), usual[0] if normal is None else normal, by_name=True)
     if normal is None and label in (0, 1):
         return _labels(np.array([0, 1], dtype=label.dtype), 0, by_name=False)
     if isinstance(normal, Number | np.bool_):
         if label != normal:
-            return _labels(np.array([normal, label]), normal, by_name=False)
+            return _labels(column([normal, label]), normal, by_name=False)
         classes = np.array([label, label != 1], dtype=label.dtype)
         return Labels(classes, classes[:0], by_name=False)
     raise UserError(
@@ -267,12 +351,17 @@ class RowLabels:
 
 
 def read_row_labels(
-    y: Any, *, n_rows: int, normal: Any, known: "RowLabels | None" = None
+    y: Any,
+    *,
+    n_rows: int,
+    normal: Any,
+    known: "RowLabels | None" = None,
+    counts: np.ndarray | None = None,
 ) -> RowLabels:
     """The labels `y` of `n_rows` rows, which may be missing, or None for all rows.
 
     `normal` is that of `read_labels`. They are read as the `known` ones of earlier rows were, and
-    may name more kinds.
+    may name more kinds. If `y` are distinct labels, `counts` rows have each of them.
 
     >>> labels = read_row_labels(["normal", None, "smurf"], n_rows=3, normal=None)
     >>> labels.code.tolist(), labels.kinds
@@ -290,18 +379,25 @@ def read_row_labels(
         return RowLabels(np.full(n_rows, UNLABELLED), kinds, labels)
     given = column(distinct)
     if labels is None:
-        first = given
-        some_missing = known is not None or bool((place == UNLABELLED).any())
-        if some_missing and given.dtype.kind in "US":  # none need be the normal one
-            first = np.append(given, NORMAL if normal is None else normal)
-        labels = read_labels(first, normal=normal, one_class=True)
+        first, has_label = given, place != UNLABELLED
+        weights = None if counts is None else counts[has_label]
+        n_each = np.bincount(place[has_label], weights=weights, minlength=len(given))
+        word = NORMAL if normal is None and given.dtype.kind in "US" else normal
+        some_missing = known is not None or not has_label.all()
+        if some_missing and word is not None and (normal is not None or not usual_normal(given)):
+            first, n_each = np.append(given, word), np.append(n_each, 0)  # it need not be there
+        labels = read_labels(first, normal=normal, one_class=True, counts=n_each)
     labels = labels.including(given)
+    given = labels.as_names(given)
     own = given.astype(str) if labels.by_name else "anomaly"
     names = np.where(labels.encode(given) == 1, own, "").tolist()
     new = [name for name in dict.fromkeys(names) if name not in ("", *kinds)]
     _check_words(new)
-    if known and known.labels:
-        _check_truths(new, kinds, normal=str(labels.classes[0]))
+    word = str(labels.classes[0])
+    if known and known.labels and not labels.numbers_are_names:
+        _check_truths(new, kinds, normal=word)
+    if normal is None and labels.by_name:
+        _check_one_normal([word, *usual_normal(new)])
     kinds = (*kinds, *new)
     code = [("", *kinds).index(name) for name in names]
     return RowLabels(np.array([*code, UNLABELLED])[place], kinds, labels)
@@ -309,6 +405,12 @@ def read_row_labels(
 
 def _check_words(kinds: list[str]) -> None:
     """Refuse names that `predict_kind` returns for other rows."""
+    for kind in kinds:
+        if OR in kind:
+            raise UserError(
+                f"A kind of anomaly is called {kind!r}, and {OR.strip()!r} is what several names "
+                f"of one alarm are joined by. Rename that kind."
+            )
     for word, rows in (("normal", "rows that pass"), ("unseen", "alarms like no seen kind")):
         if word in kinds:
             raise UserError(

@@ -255,7 +255,10 @@ def test_rows_without_a_label_count_little_beside_labelled_ones(tmp_path):
     frame.loc[frame.index[frame["kind"] == "0"][:10], "kind"] = None
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", out)
-    assert "470 rows labelled 0 are trusted; 10 without a label count 0.01 each\n" in done(*words)
+    printed = done(*words)
+    assert "470 rows labelled 0 are trusted; 10 without a label count 0.01 each\n" in printed
+    assert "470 normal (0), " in printed
+    assert " anomaly (1), 10 without a label\n" in printed
     told = "normal      rows labelled 0 are trusted; any without a label counts 0.01\n"
     assert told in done("info", out)
 
@@ -704,7 +707,7 @@ def test_a_model_without_labels_learns_kinds_alone_where_that_is_said(tmp_path):
     words = ("learn", model, kinds, "--label", "kind", "--out", model)
     refused = run(*words)
     assert refused.exit_code == 2
-    assert "It holds 'dos', 'probe', 'worm'. If these are all anomalies, pass" in refused.stderr
+    assert "'worm' (20 rows). If these are all anomalies, pass --normal" in refused.stderr
     assert "seen kinds  dos, probe, worm" in done(*words, "--normal", "normal")
     untested = run("test", model, kinds, "--label", "kind")
     assert "column 'kind' holds no row that is normal" in untested.stderr

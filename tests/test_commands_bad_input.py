@@ -450,6 +450,29 @@ CASES = {
         "Labels were names, 'normal', 'hot', 'stuck', and are now '0', '1', which would be new "
         "kinds of anomaly. Say which label is normal, --normal 0 for example, or write names.",
     ),
+    "forgetting all rows": (
+        lambda c: ["forget", c.good.model, c.good.rows, "--label", "kind", "--out", c.out],
+        "The detector has forgotten all rows that it had learnt, and is not fitted.",
+    ),
+    "another word for normal": (
+        lambda c: [
+            *("learn", c.good.model, c.csv(c.frame.replace({"kind": {"normal": "Benign"}}))),
+            *("--label", "kind", "--out", c.out),
+        ],
+        "Column 'kind' holds 'Benign', a name of normal rows, which the model calls 'normal'. Say "
+        "--normal Benign, if these are normal; else rename that kind.",
+    ),
+    "several names in one": (
+        lambda c: c.fit(c.csv(c.frame.replace({"kind": {"hot": "hot or cold"}}))),
+        "A kind of anomaly is called 'hot or cold', and 'or' is what several names of one alarm",
+    ),
+    "several names in one, learnt later": (
+        lambda c: [
+            *("learn", c.good.model, c.csv(c.frame.replace({"kind": {"hot": "hot or cold"}}))),
+            *("--label", "kind", "--out", c.out),
+        ],
+        "A kind of anomaly is called 'hot or cold', and 'or' is what several names of one alarm",
+    ),
     "no normal label to learn": (
         lambda c: [
             *("learn", c.good.model, c.good.rows, "--label", "kind", "--normal", "ok"),

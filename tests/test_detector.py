@@ -1,5 +1,6 @@
 """The detector: what labels mean, what is refused, what it answers, and closed regions."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.metrics import average_precision_score
 
-from eqsep import Detector
+from eqsep import Detector, load_model
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
 from eqsep.labels import UNLABELLED, read_row_labels
@@ -89,10 +90,74 @@ def test_normal_may_be_said():
     assert labels.code.tolist() == [0, 1, 0]
 
 
-def test_two_labels_of_which_none_is_known_are_taken_in_order_with_a_warning():
-    with pytest.warns(UserWarning, match="bad was taken as normal because it sorts first"):
-        labels = read_row_labels(["good", "bad", "bad"], n_rows=3, normal=None)
-    assert labels.code.tolist() == [1, 0, 0]
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (["good"] * 9 + ["bad"] * 3, "'good' (9 rows), 'bad' (3 rows). Name the normal one: "),
+        ([1] * 9 + [-1] * 3, "1 (9 rows), -1 (3 rows). Name the normal one: normal=1, if"),
+        ([2.0] * 9 + [1.0] * 3, "2 (9 rows), 1 (3 rows). Name the normal one: normal=2, if"),
+        ([1.0, 2.0, None] * 4, "1 (4 rows), 2 (4 rows). Name the normal one: normal=1, if"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_batches", [1, 3])
+def test_a_normal_label_is_never_guessed(y, words, n_batches):
+    X = np.arange(24.0).reshape(12, 2)
+    batches = [(X[i::n_batches], y[i::n_batches]) for i in range(n_batches)]
+    with pytest.raises(ValueError, match=re.escape(words)):
+        cheap().fit(batches) if n_batches > 1 else cheap().fit(X, y)
+
+
+def test_nor_in_later_rows():
+    unlabelled = read_row_labels(None, n_rows=3, normal=None)
+    with pytest.raises(ValueError, match="Which label is normal is not known"):
+        read_row_labels([-1, 1], n_rows=2, normal=None, known=unlabelled)
+    known = read_row_labels(["normal", "leak"], n_rows=2, normal=None)
+    with pytest.raises(ValueError, match="names of normal rows: 'normal', 'benign'"):
+        read_row_labels(["benign"], n_rows=1, normal=None, known=known)
+
+
+def test_whole_numbers_name_kinds_and_nan_is_no_label():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 2)), np.repeat([0.0, 1.0, 2.0, np.nan], [200, 30, 30, 40])
+    X[200:230] += 6
+    X[230:260] -= 6
+    of_floats, of_integers = cheap().fit(X, y), cheap().fit(X, pd.array(y, dtype="Int64"))
+    for detector in (of_floats, of_integers):
+        assert detector.kinds_ == ("1", "2")
+        assert detector.normal_ == 0
+        assert detector.model_.evidence.labels.labels.encode([0, 1, 2]).tolist() == [0, 1, 1]
+        assert detector.predict(X[[0, 215, 245]]).tolist() == [0, 1, 1]
+    assert_array_equal(of_floats.score_samples(X), of_integers.score_samples(X))
+    of_floats.partial_fit(X[:2] + 40, np.array([3, 3], np.int16))
+    assert of_floats.kinds_ == ("1", "2", "3")
+    with pytest.raises(ValueError, match=r"negative numbers among 3 labels \(-1, 0, 1\).*None"):
+        cheap().fit(X[:3], [0, 1, -1])
+
+
+@pytest.mark.parametrize(
+    ("y", "normal"), [([0, 1], 0), ([False, True], False), (["Benign", "x"], "Benign")], ids=str
+)
+def test_the_normal_label_can_be_looked_up(y, normal):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    detector = cheap(false_alarm_rate=0.1).fit(X, np.repeat(y, [50, 10]))
+    assert detector.normal_ == normal
+    assert isinstance(detector.normal_, type(normal))
+
+
+def test_without_labels_no_label_is_normal():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    assert cheap(false_alarm_rate=0.1).fit(X).normal_ is None
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.float32, float, bool, object])
+def test_classes_have_one_type_before_and_after_saving(dtype, tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.repeat([0, 1], [50, 10])
+    detector = cheap(false_alarm_rate=0.1).fit(X, y.astype(dtype))
+    detector.save(tmp_path / "a.eqsep")
+    for one in (detector, load_model(tmp_path / "a.eqsep")):
+        assert one.classes_.dtype == (bool if dtype is bool else np.int64)
+        assert one.predict(X).dtype == one.classes_.dtype
 
 
 def test_beside_missing_labels_every_name_is_a_kind():
@@ -105,8 +170,8 @@ def test_beside_missing_labels_every_name_is_a_kind():
 @pytest.mark.parametrize(
     ("y", "normal", "told"),
     [
-        (["a", "b", "c"] * 2, None, r"there are 3 labels \(a, b, c\)"),
-        ([2, 3, 4] * 2, None, r"there are 3 labels \(2, 3, 4\)"),
+        (["a", "b", "c"] * 2, None, r"The labels are 'a' \(2 rows\), 'b' \(2 rows\), 'c'"),
+        ([2, 3, 4] * 2, None, r"The labels are 2 \(2 rows\), 3 \(2 rows\), 4 \(2 rows\)"),
         (["a", "b", "c"] * 2, "z", "normal must be one of the labels .*, got 'z'"),
         (
             ["pump"] * 6,
@@ -115,7 +180,7 @@ def test_beside_missing_labels_every_name_is_a_kind():
         ),
         (["pump"] * 6, "ok", "none is 'ok'"),
         ([1] * 6, None, r"every label \('anomaly'\)"),
-        (["ok"] * 3 + ["leak", None, None], None, "of 4 rows, and 2 rows have none. Say which"),
+        (["good"] * 3 + ["leak", None, None], None, "of 4 rows, and 2 rows have none. Say which"),
         (["ok", "leak"] + [None] * 4, "OK", "No label is 'OK': every label"),
         ([5] * 6, None, "Only the label 5 occurs, so its meaning is open"),
         ([None] * 6, None, "There is no label: all of them are missing"),

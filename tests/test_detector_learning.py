@@ -296,18 +296,18 @@ def test_normal_rows_far_from_all_landmarks_are_told(n_far):
 def test_a_new_kind_that_passes_as_normal_is_told():
     detector, rows = far_from_landmarks()
     with pytest.warns(
-        NewKindWarning, match=r"'OK' is new, and of its rows \(40\) \d+% raise an alarm"
+        NewKindWarning, match=r"'faint' is new, and of its rows \(40\) \d+% raise an alarm"
     ):
-        detector.partial_fit(rows, np.full(40, "OK"))
-    assert detector.kinds_ == ("OK",)
+        detector.partial_fit(rows, np.full(40, "faint"))
+    assert detector.kinds_ == ("faint",)
 
 
 def test_a_kind_that_is_forgotten_is_not_a_seen_one():
     detector, rows = far_from_landmarks()
     before = detector.score_samples(rows)
     with pytest.warns(NewKindWarning):
-        detector.partial_fit(rows, np.full(40, "OK"))
-    detector.forget(rows, np.full(40, "OK"))
+        detector.partial_fit(rows, np.full(40, "faint"))
+    detector.forget(rows, np.full(40, "faint"))
     assert detector.kinds_ == ()
     assert_allclose(detector.score_samples(rows), before, atol=1e-9)
 

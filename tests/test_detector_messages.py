@@ -1,8 +1,17 @@
 """What a detector says of tables and labels that it cannot take."""
 
+import inspect
+from copy import copy
+from functools import partial
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from eqsep import Detector
 from eqsep.detector import Config
@@ -53,11 +62,89 @@ def test_nor_may_a_kind_that_is_learnt_later():
     assert detector.kinds_ == ("pump",)
 
 
-def test_numbers_for_several_kinds_are_met_with_advice():
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    y = np.repeat([0, 1, 2], 10)
-    with pytest.raises(ValueError, match=r"y.astype\(str\) with normal='0'"):
-        Detector().fit(X, y)
-    with pytest.warns(UserWarning, match="cannot be promised"):
-        detector = Detector(normal="0", random_state=0).fit(X, y.astype(str))
-    assert detector.kinds_ == ("1", "2")
+@pytest.mark.parametrize("kind", ["leak or dos", "a or "])
+def test_a_kind_may_not_look_like_several_names(detector, kind):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(ValueError, match=rf"called '{kind}', and 'or' is .*Rename that kind"):
+        Detector().fit(X, np.repeat(["normal", kind], [40, 10]))
+    with pytest.raises(ValueError, match=rf"called '{kind}', and 'or' is .*Rename that kind"):
+        copy(detector).partial_fit(pd.DataFrame(X[:2], columns=["a", "b"]), [kind] * 2)
+
+
+TABLES = {
+    "nothing": (None, r"Detector expects a table of rows and columns, got None\. Pass a frame"),
+    "a number": (3, r"Detector expects a table of rows and columns, got 3\. Pass a frame"),
+    "a file": (
+        "rows.csv",
+        r"Detector expects a table, got 'rows.csv'\. Read a file first: eqsep\.",
+    ),
+    "a path": (Path("rows.csv"), r"Detector expects a table, got .*Read a file first: eqsep\.io"),
+    "a structured array": (
+        np.zeros(9, dtype=[("a", float), ("b", int)]),
+        r"got a structured array with the fields 'a', 'b'\. Pass it as a frame: pandas\.DataFrame",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_is_no_table_gets_a_sentence_of_its_own(detector, name):
+    X, words = TABLES[name]
+    for method in (Detector().fit, detector.predict, detector.partial_fit, detector.forget):
+        with pytest.raises(TypeError, match=words):
+            method(X)
+
+
+def test_a_parameter_of_other_detectors_is_met_with_ours():
+    with pytest.raises(TypeError, match=r"no parameter 'contamination'\. Pass false_alarm_rate"):
+        Detector(contamination=0.1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'contaminated'"):
+        Detector(contaminated=0.1)
+    with pytest.raises(TypeError, match="positional argument"):
+        Detector(0.1)
+    assert "contamination" not in Detector().get_params()
+    assert (
+        list(inspect.signature(Detector).parameters)
+        == [*inspect.signature(Detector.__init__).parameters][1:]
+    )
+    assert clone(Detector(false_alarm_rate=0.1)).false_alarm_rate == 0.1
+
+
+@pytest.mark.parametrize("window", [None, 2])
+def test_messages_name_the_detector(window):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    detector = Detector(
+        false_alarm_rate=0.05, n_landmarks=50, random_state=0, window=window, config=Config.fast()
+    )
+    with pytest.raises(ValueError, match="X has 3 features, but Detector is expecting"):
+        detector.fit(X).predict(np.ones((4, 3)))
+    ids = pd.DataFrame({"a": X[:, 0], "id": [f"id {i}" for i in range(300)]})
+    with pytest.warns(UserWarning, match="Columns were dropped: 'id'") as caught:
+        detector.fit(ids)
+    words = next(str(one.message) for one in caught if "dropped" in str(one.message))
+    assert words.endswith("stored as text, convert them.")
+    with pytest.raises(TypeError, match="merge expects a fitted Detector, got NoneType"):
+        detector.merge(None)
+
+
+def test_a_detector_that_has_forgotten_all_rows_is_not_fitted(tmp_path):
+    X, y = np.random.default_rng(0).normal(size=(300, 2)), np.repeat(["normal", "leak"], [280, 20])
+    settings = {"n_landmarks": 50, "false_alarm_rate": 0.05, "random_state": 0}
+    detector = Detector(**settings, config=Config.fast()).fit(X, y)
+    expected = detector.score_samples(X)
+    detector.forget(X[:100], y[:100]).predict(X)
+    detector.forget(X[100:], y[100:])
+    methods = ("predict", "score_samples", "predict_kind", "p_value", "explain", "forget")
+    for use in (
+        *(partial(getattr(detector, method), X) for method in methods),
+        lambda: detector.threshold_,
+        lambda: detector.save(tmp_path / "a.eqsep"),
+        lambda: Detector(**settings).fit(X, y).merge(detector),
+    ):
+        with pytest.raises(NotFittedError, match=r"has forgotten all rows .*Fit it again\."):
+            use()
+    assert not hasattr(detector, "classes_")
+    assert not (tmp_path / "a.eqsep").exists()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(detector)
+    assert_array_equal(detector.partial_fit(X, y).score_samples(X), expected)
+    assert_array_equal(detector.forget(X, y).fit(X, y).score_samples(X), expected)

@@ -1,6 +1,8 @@
 """Tables as a detector takes them: from every library, whatever their columns hold."""
 
 import datetime as dt
+import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -9,10 +11,12 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from eqsep import Detector
+from eqsep import Detector, load_model
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
 from eqsep.engine.loops import WORTH_A_THREAD
+from eqsep.tables import ColumnMatchWarning
+from eqsep.tables.reading import column_name
 
 
 def cheap(**parameters):
@@ -240,7 +244,7 @@ def test_twenty_thousand_names():
         (pd.Series([1.0]), r"X.to_frame\(\)"),
         (
             pd.DataFrame(np.zeros((3, 2)), columns=["a", "a"]),
-            r"every column name once, got \['a'\]",
+            r"every column name once, got \['a', 'a'\]",
         ),
         ([{"a": 1}, {"a": [1]}], "Column 'a' holds a list"),
     ],
@@ -258,3 +262,101 @@ def test_text_in_a_column_of_numbers_is_read_or_refused():
     )
     with pytest.raises(ValueError, match="Column 'x1' held numbers in training, and 'red' cannot"):
         detector.score_samples([[0.25, "red"]])
+
+
+NAMES = {
+    "numbers": [3, 1, 2],
+    "numbers from 0": [0, 1, 2],
+    "numbers from 0 in another order": [2, 0, 1],
+    "tuples": [("heat", 1), ("heat", 2), ("load", 1)],
+    "mixed": ["heat", 7, ("load", 1)],
+    "dates": [*pd.date_range("2025-01-01", periods=3)],
+    "floats": [0.5, 1.0, 2.0],
+}
+ROWS = np.random.default_rng(0).normal(size=(300, 3)) * [1, 10, 100] + [0, 50, 900]
+
+
+def named(names):
+    return pd.DataFrame(ROWS, columns=pd.Index(names, dtype=object, tupleize_cols=False))
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("window", [None, 2])
+def test_columns_are_matched_by_name_whatever_the_names_are(names, window, tmp_path):
+    frame = named(names)
+    detector = cheap(false_alarm_rate=0.05, window=window).fit(frame)
+    expected = detector.score_samples(frame)
+    detector.save(tmp_path / "a.eqsep")
+    for model in (detector, load_model(tmp_path / "a.eqsep")):
+        for order in itertools.permutations(range(3)):
+            other = frame.iloc[:, list(order)]
+            assert_array_equal(model.score_samples(other), expected)
+            rows = [dict(zip(other.columns, row, strict=True)) for row in other.to_numpy()]
+            assert_array_equal(model.score_samples(rows), expected)
+
+
+def test_the_columns_of_a_multi_index_are_names():
+    frame = named(pd.MultiIndex.from_tuples(NAMES["tuples"]))
+    detector = cheap(false_alarm_rate=0.05).fit(frame)
+    assert detector.feature_names_in_.tolist() == ["('heat', 1)", "('heat', 2)", "('load', 1)"]
+    assert_array_equal(
+        detector.score_samples(frame.iloc[:, [2, 0, 1]]), detector.score_samples(frame)
+    )
+
+
+@pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
+def test_missing_and_other_columns_are_named(names):
+    frame = named(names)
+    detector = cheap(false_alarm_rate=0.05).fit(frame)
+    gone = column_name(names[1])
+    other = frame.rename(columns={names[1]: 99})
+    with pytest.raises(ValueError, match=re.escape(f"Columns [{gone!r}] are missing")) as caught:
+        detector.predict(other)
+    assert "'99'" in str(caught.value)
+    with pytest.warns(ColumnMatchWarning, match=r"Columns \['99'\] were not there in training"):
+        scores = detector.score_samples(frame.assign(**{"99": 0.0}).rename(columns={"99": 99}))
+    assert_array_equal(scores, detector.score_samples(frame))
+
+
+@pytest.mark.parametrize("window", [None, 2])
+def test_numbers_from_0_are_positions_too(window):
+    frame = named([0, 1, 2])
+    of_frame, of_array = (cheap(false_alarm_rate=0.05, window=window).fit(X) for X in (frame, ROWS))
+    expected = of_array.score_samples(ROWS)
+    for detector in (of_frame, of_array):
+        for X in (frame, ROWS, ROWS.tolist()):
+            assert_array_equal(detector.score_samples(X), expected)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        of_frame.predict(ROWS[:, :2])
+
+
+def test_a_frame_numbered_from_0_is_matched_by_the_names_of_another_order():
+    detector = cheap(false_alarm_rate=0.05).fit(named([2, 0, 1]))
+    assert_array_equal(
+        detector.score_samples(named([2, 0, 1])[[0, 1, 2]]),
+        detector.score_samples(named([2, 0, 1])),
+    )
+    with pytest.warns(ColumnMatchWarning, match="columns are matched by position"):
+        detector.score_samples(ROWS)
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2, 3], [3, 9, 1, 2]], ids=str)
+def test_groups_may_be_a_column_with_a_number(names):
+    runs = np.arange(300) % 30
+    frame = pd.DataFrame(np.column_stack([ROWS[:, :1], runs, ROWS[:, 1:]]), columns=names)
+    rest = frame.drop(columns=names[1])
+    by_name = cheap(false_alarm_rate=0.1).fit(frame, groups=names[1])
+    by_values = cheap(false_alarm_rate=0.1).fit(rest, groups=runs)
+    assert by_name.n_features_in_ == 3
+    expected = by_values.score_samples(rest)
+    for X in (frame, rest, frame.iloc[:, ::-1]):
+        assert_array_equal(by_name.score_samples(X), expected)
+
+
+def test_a_model_of_before_is_matched_by_position_still():
+    """Older files do not say whether names were numbers: what they scored is scored alike."""
+    frame = named([2, 0, 1])
+    older = cheap(false_alarm_rate=0.05).fit(ROWS)
+    assert "numbered" not in older.plan_.encoder.state()
+    with pytest.warns(ColumnMatchWarning, match="columns are matched by position"):
+        assert_array_equal(older.score_samples(frame), older.score_samples(ROWS))

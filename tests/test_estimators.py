@@ -55,7 +55,7 @@ SOLVED = [
 ESTIMATORS = [*SOLVED, *trained(BRIEF)]
 # A detector answers 0 or 1 where labels are names: what holds of named classes is not asked of it.
 QUICK = Detector(random_state=0, n_landmarks=20, bandwidth=1.0, config=Config.fast())
-# Two labels of which neither is 0 or "normal" are taken in sorted order, with a warning:
+# Classifiers take two labels of which neither is 0 or "normal" in sorted order, with a warning:
 # scikit-learn's checks use such labels on purpose.
 # So few rows are no ground for the detector's promise, and it says so: not what is tested here.
 pytestmark = [
@@ -76,18 +76,32 @@ def split():
 
 
 EQUIVALENCE = "check_sample_weight_equivalence_on_{}_data".format
+NOT_GUESSED = [  # their labels are 1 and 2, 1 and -1, or "one" and "two"
+    "check_classifier_data_not_an_array",
+    "check_classifiers_classes",
+    "check_estimators_dtypes",
+    "check_sample_weights_not_an_array",
+    "check_sample_weights_not_overwritten",
+    "check_sample_weights_pandas_series",
+    "check_sample_weights_shape",
+]
 
 
 def excused(estimator):
     """What an old scikit-learn asks in vain: before 1.7, a check says which of the classes is which
     by the first row, once before and once after it shuffles them. It fails for all of two classes.
 
-    And what no detector does: rows that calibrate do so once, whatever their weight, and copies of
-    a row each for itself. In the sums a weight of 2 is the row twice: see test_weighting.py.
+    And what no detector does: guess which label is normal; take 0, 1, 2 for a mistake. Rows that
+    calibrate do so once, whatever their weight, and copies of a row each for itself. In the sums a
+    weight of 2 is the row twice: see test_first_fit.py.
     """
     if isinstance(estimator, Detector):
         once = "a row of weight 2 calibrates once, two copies of it twice"
-        return {EQUIVALENCE("dense"): once, EQUIVALENCE("sparse"): once}
+        return {
+            **dict.fromkeys(map(EQUIVALENCE, ("dense", "sparse")), once),
+            **dict.fromkeys(NOT_GUESSED, "a detector refuses labels of which none means normal"),
+            "check_classifier_not_supporting_multiclass": "0, 1, 2 are normal and two kinds",
+        }
     is_old = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
     if not (is_old and has_fit_parameter(estimator, "sample_weight")):
         return {}

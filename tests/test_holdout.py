@@ -282,7 +282,8 @@ def test_too_few_groups_are_said_and_what_can_be_promised():
         ),
         (lambda _: detector().fit(X, Y, time=np.ones(len(X))), "same time"),
         (lambda d: d.p_value(X, groups="ran"), "groups must be a column .*, got 'ran'"),
-        (lambda d: d.p_value(X, groups=3), "one value for each row, or be a name, got 3"),
+        (lambda d: d.p_value(X, groups=3), "groups must be a column .*, got '3'"),
+        (lambda d: d.p_value(X, groups=0.5), "value for each row, or be a name, got 0.5"),
         (lambda _: detector().fit(X, Y, groups=np.ones((len(X), 2))), "one value for each row"),
         (lambda _: detector().fit(X[["a"]], Y).p_value(X[["a"]], groups=Y), "rows one by one"),
         (

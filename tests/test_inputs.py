@@ -22,7 +22,8 @@ def labels_of(values, *normal):
     ("values", "normal", "found", "texts"),
     [
         (["normal", "scan", None], [], "normal", ["normal", "scan", None]),
-        (["0", "1", "normal"], [], "normal", ["0", "1", "normal"]),  # the name goes first
+        (["BENIGN", "scan", "benign"], [], "benign", ["benign", "scan", "benign"]),
+        (["Regular", "scan"], [], "Regular", ["Regular", "scan"]),
         (["1", "0", ""], [], "0", ["1", "0", None]),
         ([0.0, 1.0, 1.0], [], "0", ["0", "1", "1"]),
         (["True", "false"], [], "0", ["1", "0"]),
@@ -36,8 +37,22 @@ def labels_of(values, *normal):
     ],
 )
 def test_the_normal_label_is_known_or_said(values, normal, found, texts):
-    labels = labels_of(values, *normal)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)
+        labels = labels_of(values, *normal)
     assert (labels.normal, labels.texts.tolist()) == (found, texts)
+
+
+@pytest.mark.parametrize("values", [["Benign", "scan"], ["ok", "scan", None]], ids=str)
+def test_a_note_says_which_word_is_taken_for_normal(values):
+    with pytest.warns(Note, match=rf"^Labels of kind: '{values[0]}' is the normal one\. --normal"):
+        labels_of(values)
+
+
+@pytest.mark.parametrize("values", [["0", "1", "normal"], ["ok", "normal", "leak"]], ids=str)
+def test_two_words_for_normal_are_asked_about(values):
+    with pytest.raises(UserError, match=r"several names of normal rows: .*--normal normal"):
+        labels_of(values)
 
 
 def test_numbers_are_labels_where_0_is_normal():
@@ -74,8 +89,10 @@ def test_rows_of_seen_kinds_stay_and_those_that_are_normal_or_unlabelled():
 
 
 def test_labels_that_cannot_be_are_refused():
-    with pytest.raises(UserError, match=r"Say which label .*--normal LABEL\. It holds 'a', 'b'"):
-        labels_of(["a", "b"])
+    with pytest.raises(UserError, match=r"Say which label .* holds 'b' \(2 rows\), 'a' \(1 row\)"):
+        labels_of(["a", "b", "b"])
+    with pytest.raises(UserError, match=r"Say which label .* holds '1' \(2 rows\), '-1'"):
+        labels_of([-1, 1, 1])
     with pytest.raises(UserError, match="holds no row labelled 'fine'"):
         labels_of(["a", "b"], "fine")
     assert labels_of(["a", None], "fine").normal == "fine"  # rows without a label may be it

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 from eqsep import EqualitySeparator, KernelEqualitySeparator, NegativeSampling
 from eqsep.datasets import make_circles
@@ -23,6 +24,14 @@ class Witness(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X):
         return X[:, 0]
+
+
+class WeightWitness(Witness):
+    """Keeps the weights, too."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.weight_ = sample_weight
+        return super().fit(X, y)
 
 
 def seen_by_witness(X, y=None, **parameters):
@@ -49,6 +58,26 @@ def test_given_rows_come_first_with_their_labels_and_drawn_ones_are_anomalies(ro
 def test_the_ratio_is_to_the_normal_rows_alone(rows, ratio, drawn):
     X_seen, _ = seen_by_witness(*rows, ratio=ratio)
     assert len(X_seen) == 40 + drawn
+
+
+@pytest.mark.filterwarnings("ignore:Neither of the labels:UserWarning")
+def test_a_linear_classifier_keeps_the_contract_of_scikit_learn():
+    """Ten drawn rows for each normal one once made everything an anomaly."""
+    check_estimator(NegativeSampling(LogisticRegression()), on_skip=None)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "balanced", "each"), [(4, True, 0.25), (4, False, 1), (1, True, 1)]
+)
+def test_drawn_anomalies_count_no_more_than_the_normal_rows(rows, ratio, balanced, each):
+    X, y = rows
+    inner = WeightWitness()
+    model = NegativeSampling(inner, ratio=ratio, balanced=balanced, random_state=0).fit(X, y)
+    weight = model.estimator_.weight_
+    if each == 1:
+        assert weight is None
+    else:
+        assert_array_equal(weight, np.repeat([1, each], [40, 30 * ratio]))
 
 
 def test_the_box_is_that_of_all_rows_and_is_filled_uniformly(rows):

@@ -133,6 +133,16 @@ def test_hints_name_the_project_file_where_there_is_one(folder, tmp_path):
     assert "--drop" not in said
 
 
+@pytest.mark.parametrize(("labels", "most"), [(["fine", "ok", "bad"], "ok"), (["a", "b"], "a")])
+def test_init_does_not_guess_which_label_is_normal(tmp_path, labels, most):
+    rows = [f"{i * i % 7}.5,{most if i % 9 else labels[i % len(labels)]}" for i in range(300)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,kind", *rows]) + "\n")
+    run("init", tmp_path / "t.csv")
+    text = (tmp_path / "eqsep.toml").read_text()
+    assert "normal" not in tomllib.loads(text)
+    assert f'# normal = "{most}"  # CHECK: which label is normal? Name it here' in text
+
+
 def test_init_does_not_replace_a_file_unasked(folder, tmp_path):
     out = tmp_path / "eqsep.toml"
     out.write_text('label = "mine"\n')
@@ -160,7 +170,7 @@ def test_the_command_line_wins(fitted, tmp_path):
         *("fit", fitted / "sensors.csv", "--label", "note", "--normal", "good", "--drop", "status"),
         *("--drop", "id", "--drop", "day", "--out", other, "--landmarks", 50),
     ).stdout
-    assert "380 good, 20 bad" in told
+    assert "380 normal (good), 20 bad" in told
     assert other.is_file()
 
 

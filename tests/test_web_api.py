@@ -202,6 +202,8 @@ def test_labelled_rows_are_learnt_all_or_none(service, client):
     for rows, labels in (([HOT, BAD], ["a", "b"]), ([HOT], ["a", "b"]), ([], [])):
         answer = client.post(url, json={"rows": rows, "labels": labels})
         assert answer.status_code == 400
+    answer = client.post(url, json={"rows": [HOT], "labels": ["hot or cold"]})
+    assert (answer.status_code, "Rename that kind" in answer.json()["error"]) == (400, True)
     assert service.ws.ledger.live("machines").id == version["id"]
 
 

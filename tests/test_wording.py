@@ -132,12 +132,6 @@ SAID = {  # how each topic comes about, and words of the command on it
         lambda: list(tables([(frame(a=[1]), None), (frame(b=[1]), None)], name="test")),
         "empty where a value is not known.",
     ),
-    "GuessedLabelWarning": (lambda: read_labels(["a", "b"]), "--normal b, for example."),
-    "many_names": (
-        lambda: read_labels(["a", "b", "c"]),
-        "If all of them are kinds of anomaly, pass --normal normal.",
-    ),
-    "many_numbers": (lambda: read_labels([1, 2, 3]), "go by names, not numbers: write names, or"),
     "no_label": (lambda: without_labels([None, None]), "Leave out --label to learn all rows"),
     "no_normal_label": (
         lambda: without_labels(["a", "a"]),
@@ -148,6 +142,8 @@ SAID = {  # how each topic comes about, and words of the command on it
         "--normal 0 for example, or write names.",
     ),
     "one_label": (lambda: read_labels([7], one_class=True), "--normal 7, if these rows are."),
+    "two_normal_labels": (lambda: read_labels(["ok", "normal"]), "--normal normal for example"),
+    "which_normal": (lambda: read_labels(["a", "b", "c", "b"]), "--normal b, if that is it."),
     "DoubtedThresholdWarning": (
         lambda: checks.check_threshold(0.99, rate=0.01, doubted=True),
         "eqsep suspects lists them: label the anomalies among them, or allow a higher --false-",

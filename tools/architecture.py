@@ -26,7 +26,7 @@ LAYERS = [
     ["theory", "datasets", "checks"],
     ["networks"],
     ["separators", "kernels", "detector"],
-    ["monitor", "evaluation"],
+    ["monitor", "evaluation", "compat"],
     ["persistence", "export"],
     ["plots"],
     ["distributed", "report"],

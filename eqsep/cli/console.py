@@ -391,16 +391,14 @@ HINTS = {  # by topic, made of the message's fields
     "point too.",
     "unlike_batches": "Pass files of one table, empty where a value is not known.",
     # labels
-    "GuessedLabelWarning": "Say which one is: --normal {label}, for example.",
-    "many_names": "Say which of these names is the normal one: --normal LABEL. If all of them are "
-    "kinds of anomaly, pass --normal normal.",
-    "many_numbers": "Several kinds of anomaly go by names, not numbers: write names, or label "
-    "normal rows 0 and all others 1.",
     "no_label": "Leave out --label to learn all rows as normal ones, or check where the labels "
     "were lost.",
     "no_normal_label": "Say which label is normal, --normal LABEL, or {other}",
     "numbers_for_names": "Say which label is normal, --normal 0 for example, or write names.",
     "one_label": "Say which label is normal: --normal {label}, if these rows are.",
+    "two_normal_labels": "Call them by one name; or say which one is normal, --normal {label} for "
+    "example, if the others are kinds of anomaly.",
+    "which_normal": "Name the normal one: --normal {label}, if that is it.",
     # rows that nobody has labelled, and the threshold
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
     "allow a higher --false-alarm-rate.",

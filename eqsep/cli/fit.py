@@ -39,7 +39,7 @@ from eqsep.io.files import cast, count_values, files_of, joined, no_rows
 from eqsep.io.inference import annotated, understood, written
 from eqsep.io.notation import Notation
 from eqsep.io.streams import STANDARD_INPUT, stamp_of
-from eqsep.labels import NORMAL, USUAL_NORMAL, natural_order
+from eqsep.labels import NORMAL, may_be_normal, natural_order
 from eqsep.progress import reported_to
 from eqsep.report import HeldOut, Usage, detector_report, write_report
 from eqsep.report.measured import LaterRows
@@ -53,7 +53,6 @@ LARGE = 2**28  # bytes of text from which on files are learnt in batches
 ROWS_AT_ONCE = 100_000  # of a batch
 _PACKED = 5  # how many bytes of text one of a Parquet file stands for
 _NUMBER = 8  # bytes of a number
-_USUAL = {*map(str, USUAL_NORMAL), "0.0", "false"}  # as files write the labels of normal rows
 
 
 @dataclass(frozen=True)
@@ -557,7 +556,7 @@ def _may_be_normal(text: str | None, normal: Sequence[str]) -> bool:
         return True
     if normal:
         return any(as_label(word, [text]) == text for word in normal)
-    return text.strip().casefold() in _USUAL
+    return may_be_normal(as_label(text, ["0"]), normal=None)
 
 
 def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> TrainingData:

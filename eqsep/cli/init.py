@@ -41,6 +41,7 @@ _TIME_WORDS = _TIME_NAMES | {"epoch", "unix", "zeit", "zeitstempel", "datum"}
 _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
 _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
 _LATER = "later rows lie beyond it; remove this line if it matters"
+_BY_NAME = "the label of normal rows, by its name"
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _MARKED = 10  # rows at least
@@ -93,7 +94,8 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         counts = labels.counts()
         normal, why = _normal(counts)
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
-        yield f"normal = {_quoted(normal)}  # {why}"
+        unknown = "" if why == _BY_NAME else "# "
+        yield f"{unknown}normal = {_quoted(normal)}  # {why}"
     yield ""
     yield "# Columns to leave out: ids, dates, and what is only known together with the label."
     others = [column for column in rows.columns if column is not labels]
@@ -220,10 +222,10 @@ def _words(name: str) -> list[str]:
 def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
     """The label of normal rows, and why."""
     usual = [label for label in counts if is_usual_normal(label)]
-    most = max(counts, key=lambda label: counts[label])
-    if usual:
-        return usual[0], "the label of normal rows, by its name"
-    return most, "CHECK: the most common label; normal rows should have it"
+    if len(usual) == 1:
+        return usual[0], _BY_NAME
+    most = max(usual or counts, key=lambda label: counts[label])
+    return most, "CHECK: which label is normal? Name it here: eqsep fit does not guess"
 
 
 def _drops(

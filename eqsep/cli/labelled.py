@@ -26,7 +26,7 @@ from eqsep.detector.runs import Runs, Windows
 from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice, chosen, joined, mixed_columns, no_rows, whole, with_categories
-from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels, natural_order
+from eqsep.labels import NORMAL, WITHOUT, RowLabels, natural_order, usual_normal, with_counts
 from eqsep.tables.reading import Table, read_table, text_of
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
@@ -86,7 +86,7 @@ class LabelColumn:
 def read_label_column(
     column: pa.ChunkedArray, *, name: str, normal: Sequence[str] = (), missing: Sequence[str] = ()
 ) -> LabelColumn:
-    """The labels in a column; normal is the first word of `normal`, or else "normal", 0 or False.
+    """The labels in a column; normal is the first word of `normal`, or else "normal", 0, …
 
     Words in `missing` stand for no label.
     """
@@ -100,11 +100,18 @@ def read_label_column(
             f"Column {name!r} holds {len(known):,} different labels: expected names of kinds, at "
             f"most {MOST_KINDS}. Pass the column that holds them."
         )
-    usual = [text for text in map(str, USUAL_NORMAL) if text in known]
+    usual = usual_normal(known)
+    if not normal and len(usual) > 1:
+        raise UserError(
+            f"Column {name!r} holds several names of normal rows: {quoted(usual)}. If all of these "
+            f"are normal, say {_said(*usual)}; else name the one that is."
+        )
     if not normal and not usual:
         rest = ", and rows without a label stand for the others, pass --normal normal."
-        raise _no_normal_label(name, known, rest if None in texts else "")
+        raise _no_normal_label(name, texts, rest if None in texts else "")
     label = as_label(normal[0], known) if normal else usual[0]
+    if not normal and label not in (NORMAL, "0"):
+        warn(Note(f"Labels of {name}: {label!r} is the normal one. --normal names another."))
     if label not in known and None not in texts:
         raise UserError(
             f"Column {name!r} holds no row labelled {label!r}, which is to be the normal one: it "
@@ -119,11 +126,11 @@ def read_label_column(
     return LabelColumn(texts, label, name)
 
 
-def _no_normal_label(name: str, known: Iterable[str], if_all_are_anomalies: str) -> UserError:
+def _no_normal_label(name: str, texts: np.ndarray, if_all_are_anomalies: str) -> UserError:
     hint = f" If these are all anomalies{if_all_are_anomalies}" if if_all_are_anomalies else ""
+    found = with_counts(Counter(text for text in texts if text is not None))
     return UserError(
-        f"Say which label of column {name!r} is normal: --normal LABEL. It holds {quoted(known)}."
-        f"{hint}"
+        f"Say which label of column {name!r} is normal: --normal LABEL. It holds {found}.{hint}"
     )
 
 
@@ -221,9 +228,15 @@ def y_for(
     by_number = are_truths if labels is None else not labels.by_name
     word = NORMAL if labels is None else text_of(labels.classes[0])
     names = sorted({text for text in texts if text is not None}, key=natural_order)
-    if labels is None and not by_number and None not in texts and NORMAL not in names:
+    usual = [text for text in usual_normal(names) if text not in learnt]
+    if labels is not None and not by_number and not normal and usual and usual != ["0"]:
+        raise UserError(
+            f"Column {name!r} holds {quoted(usual)}, a name of normal rows, which the model calls "
+            f"{word!r}. Say {_said(usual[0])}, if these are normal; else rename that kind."
+        )
+    if labels is None and not by_number and None not in texts and not usual:
         if not normal and len(names) > 1:
-            raise _no_normal_label(name, names, ", pass --normal normal.")
+            raise _no_normal_label(name, texts, ", pass --normal normal.")
         if [folded(word) for word in normal] == [NORMAL]:
             normal = ()
     if normal:

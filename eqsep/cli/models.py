@@ -112,7 +112,7 @@ def print_summary(
     model = detector.model_
     normal = normal_word(model)
     lines = {
-        name: f"{sum(rows.values()):,}: {format_counts(rows)}"
+        name: f"{sum(rows.values()):,}: {format_counts(_called(model, rows))}"
         for name, rows in (("rows", counts), ("forgotten", gone))
         if rows
     }
@@ -128,6 +128,18 @@ def print_summary(
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
     }
     console.print_lines(lines)
+
+
+def _called(model: Model, counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by what the model calls each label, with the label where that is another word."""
+    labels, words = model.evidence.labels.labels, {normal_word(model): NORMAL}
+    if labels is not None and not labels.by_name:
+        words |= {text_of(label): model.kinds[0] for label in labels.kinds if model.kinds}
+    names = {label: words.get(label, label) for label in counts}
+    return {
+        name if name == label else f"{name} ({label})": counts[label]
+        for label, name in names.items()
+    }
 
 
 def _rare(model: Model) -> str:

@@ -4,10 +4,12 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -28,13 +30,37 @@ from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import check_length
 from eqsep.detector.score import kernel_over
-from eqsep.errors import ParameterError, UserError, warn
+from eqsep.errors import ParameterError, UserError, UserTypeError, warn
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.progress import phase
 from eqsep.tables.reading import is_stream, large_in_batches, read_table, with_groups
 
 DEVICES = ("cpu", "cuda", "auto")
 _FROM_CONFIG = ("n_landmarks", "bandwidth", "alpha", "unlabelled_weight")
+
+
+class ForgottenError(UserError, NotFittedError):  # type: ignore[misc]  # of scikit-learn
+    """A detector has forgotten all rows that it had learnt, so it is not fitted any more."""
+
+
+_P = ParamSpec("_P")
+_Init = Callable[Concatenate["Detector", _P], None]
+
+
+def _without_contamination(init: _Init[_P]) -> _Init[_P]:
+    """Say what to pass in place of a parameter that other outlier detectors have."""
+
+    @wraps(init)
+    def checked(self: "Detector", /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        if "contamination" in kwargs:
+            raise UserTypeError(
+                "Detector has no parameter 'contamination'.",
+                hint="Pass false_alarm_rate, the share of normal rows that may raise an alarm. How "
+                "many anomalies there are need not be known: rows that may be some have no label.",
+            )
+        init(self, *args, **kwargs)
+
+    return checked
 
 
 class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
@@ -50,7 +76,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     Parameters
     ----------
     normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
+        Which label is normal; by default 0, False, or a name that is "normal", "benign", "ok" or
+        "regular" in any case. Other labels are an error if none of them is named.
     false_alarm_rate : float, default=0.01
         The share of new normal rows that may raise an alarm. It may be changed after fitting, as
         may `confidence`, `unseen_rate` and `device`.
@@ -105,12 +132,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     caution_ : Finding or None
         What the first fit has found that breaks the promise: rows in runs, or that change in time.
     classes_ : ndarray of shape (2,)
+    normal_ : label or None
+        The label that was read as normal; None before the first label.
 
     Notes
     -----
     **Tables** are taken as by `eqsep.tables.TableEncoder`. **Labels** are 0 / 1, booleans, or
-    names of kinds; None or NaN where nothing is known. Without any label all rows count as normal:
-    a one-class detector.
+    names of kinds, also whole numbers such as 0, 1, 2; None or NaN where nothing is known. Without
+    any label all rows count as normal: a one-class detector.
 
     **Learning on.** `partial_fit`, `merge` and `forget` add and subtract evidence, so they are
     exact: the order and the division of the rows do not matter, as long as the plan is the same.
@@ -128,6 +157,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     ['normal', 'pump', 'unseen']
     """
 
+    _model: Model | None  # None once all rows are forgotten
+
+    @_without_contamination
     def __init__(
         self,
         *,
@@ -176,7 +208,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
+        return getattr(self, "_model", None) is not None
 
     # Learning
 
@@ -258,7 +290,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         judged : bool, default=False
             Whether rows were judged because they raised an alarm: then none of them calibrates.
         """
-        if not hasattr(self, "_model") and not judged:
+        if not self.__sklearn_is_fitted__() and not judged:
             return self.fit(X, y, groups, time, sample_weight)
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
@@ -287,6 +319,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         >>> len(here.merge(there).calibration_.scores) > len(there.calibration_.scores)
         True
         """
+        if not isinstance(other, Detector):
+            raise UserTypeError(f"merge expects a fitted Detector, got {type(other).__name__}.")
         mine, theirs = self.model_, other.model_
         if self is other:
             raise UserError(
@@ -324,10 +358,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         Landmarks taken from such rows, and the encoding of the columns, stay. A kind without rows
         is no longer a seen one. Only sums are kept of learnt rows: a row that was never learnt, or
         with another label, is refused only where it would be held out, or where more rows are to go
-        than are there.
+        than are there. A detector that has forgotten all rows is not fitted: `fit` and
+        `partial_fit` begin again.
         """
         *_, gone = self._gathered(X, y, groups, time, sample_weight, judged=judged)
-        self._model = self.model_.taught(self.model_.evidence - gone)
+        left = self.model_.evidence - gone
+        self._model = None if left.is_empty else self.model_.taught(left)
         return self
 
     def check_parameters(self) -> Self:
@@ -449,8 +485,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     @property
     def model_(self) -> Model:
         """All that was learnt, under the present promise and on the present device."""
-        check_is_fitted(self)
-        return self._model.promising(self._promise()).on(self.device)
+        return self._checked_model().promising(self._promise()).on(self.device)
 
     @property
     def plan_(self) -> Plan:
@@ -494,6 +529,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return self._fitted("classes_").classes
 
     @property
+    def normal_(self) -> Any:
+        """The label that was read as normal; None before the first label."""
+        labels = self._fitted("normal_").evidence.labels.labels
+        return None if labels is None else labels.normal
+
+    @property
     def n_features_in_(self) -> int:
         """How many columns a table has."""
         return len(self._fitted("n_features_in_").plan.table_columns)
@@ -506,11 +547,23 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             raise AttributeError("The detector was fitted to a table without column names.")
         return np.array(list(plan.table_columns), dtype=object)
 
+    def _checked_model(self) -> Model:
+        """The model; an error if there is none, or all that it had learnt is forgotten."""
+        model: Model | None = getattr(self, "_model", None)
+        if model is None and hasattr(self, "_model"):
+            raise ForgottenError(
+                "The detector has forgotten all rows that it had learnt, and is not fitted.",
+                hint="Fit it again.",
+            )
+        check_is_fitted(self)
+        assert model is not None
+        return model
+
     def _fitted(self, attribute: str) -> Model:
         """The model, for an attribute that does not exist before a fit, as in scikit-learn."""
-        if not hasattr(self, "_model"):
+        if not self.__sklearn_is_fitted__():
             raise AttributeError(f"{type(self).__name__} has no {attribute!r} before it is fitted.")
-        return self._model
+        return self._checked_model()
 
     # What it says of rows
 
@@ -593,6 +646,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """Write the fitted detector to one file, without pickle; `eqsep.load_model` reads it."""
         from eqsep.persistence import save_model  # model files know the detector
 
+        self._checked_model()
         save_model(self, path)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:

@@ -249,6 +249,11 @@ class Evidence(WithoutCaches):
             learnt=_added(self.learnt, other.learnt, sign=-1),
         )
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no row is left, learnt or held out."""
+        return not len(self.held_out.rows) and bool(self.sums.weight.max() <= 1e-9)
+
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
         own = {name: getattr(self, name) for name in self.SCHEMAS}

@@ -322,8 +322,9 @@ class StreamSummary:
     def row_labels(self) -> tuple[RowLabels, np.ndarray]:
         """How each distinct label is read, a missing one too, and how many rows have it."""
         labels = list(self._counts) or [None]
-        read = read_row_labels(objects(labels), n_rows=len(labels), normal=self._normal)
-        return read, np.array([self._counts[label] for label in labels])
+        counts = np.array([self._counts[label] for label in labels])
+        given, n = objects(labels), len(labels)
+        return read_row_labels(given, n_rows=n, normal=self._normal, counts=counts), counts
 
     def sample(self) -> LabelledRows[Table]:
         """All rows if they are few, else some, in the order in which they came."""

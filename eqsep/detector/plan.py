@@ -17,7 +17,7 @@ from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Learnt
-from eqsep.tables.reading import Table, read_table, row_parts, with_groups
+from eqsep.tables.reading import Table, by_number, read_table, row_parts, with_groups
 from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding, encoded_parts
 
 NamesByColumn = Mapping[str, frozenset[str]]
@@ -232,7 +232,7 @@ class Plan(WithoutCaches):
 
     def grouped(self, X: Any, groups: Any = None, time: Any = None) -> Table:
         """A table with its groups and times, found by column name if they are not given."""
-        table, grouping = read_table(X, name="Detector"), self.holdout.grouping
+        table, grouping = self._read(X), self.holdout.grouping
         if grouping is not None and table.groups is None:
             names = {column.name for column in table.columns}
             groups, time = (
@@ -250,13 +250,13 @@ class Plan(WithoutCaches):
 
     def align(self, X: Any) -> Table:
         """A table with the columns of the fit, without those of groups and times."""
-        return self.encoder.align(self._values(read_table(X, name="Detector")))
+        return self.encoder.align(self._values(self._read(X)))
 
     def encode(self, X: Any) -> np.ndarray:
         """A table as encoded rows.  (n, d) -> (n, n_encoded)"""
         if self.windows is None and (plain := self.encoder.encode_plain(X)) is not None:
             return plain
-        return self.encoder.encode(self._values(read_table(X, name="Detector")))
+        return self.encoder.encode(self._values(self._read(X)))
 
     def encode_in_parts(self, X: Any, *, device: str = "cpu") -> Iterable[Any]:
         """The same, some rows at a time: arrays, or tensors on a device other than "cpu"."""
@@ -270,6 +270,9 @@ class Plan(WithoutCaches):
     @cached_property
     def _tensor_encodings(self) -> dict[str, TensorEncoding]:
         return {}
+
+    def _read(self, X: Any) -> Table:
+        return by_number(read_table(X, name="Detector"), self.table_columns)
 
     def _values(self, table: Table) -> Table:
         """The table with its windows, and without the columns of groups and times."""

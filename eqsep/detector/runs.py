@@ -13,7 +13,15 @@ import numpy as np
 from eqsep import schemas
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import ParameterError, UserError
-from eqsep.tables.reading import LARGEST, Column, RowGroups, Table, read_table, with_groups
+from eqsep.tables.reading import (
+    LARGEST,
+    Column,
+    RowGroups,
+    Table,
+    by_number,
+    read_table,
+    with_groups,
+)
 
 SHORTEST = 2
 _NUMERIC = ("number", "duration")
@@ -117,7 +125,8 @@ class Windows:
                 hint="Leave out window=.",
                 topic="no_windows",
             )
-        return cls(int(length), tuple(column.name for column in raw), kinds)
+        names = (c.name.removeprefix("x") if table.numbered else c.name for c in raw)
+        return cls(int(length), tuple(names), kinds)
 
     @property
     def named(self) -> bool:
@@ -163,7 +172,7 @@ class Windows:
             What came before. It is updated, so that the next rows continue from these. By default
             each run begins here.
         """
-        table = read_table(X, name=type(self).__name__)
+        table = by_number(read_table(X, name=type(self).__name__), self.columns)
         sources = self._sources
         if self.is_in(table):
             if any(column.derived_from is not None for column in table.columns):
@@ -233,7 +242,7 @@ class Windows:
             return replace(table, columns=[*columns, *given.values()])
         if len(table.columns) != len(self.columns):
             raise UserError(
-                f"X has {len(table.columns)} features, but {type(self).__name__} is expecting "
+                f"X has {len(table.columns)} features, but Detector is expecting "
                 f"{len(self.columns)} features as input."
             )
         pairs = zip(self.columns, table.columns, strict=True)

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from eqsep.errors import UserError
 from eqsep.labels import listed, read_labels
@@ -31,6 +31,9 @@ class NegativeSampling(Separator):
         drawn.
     ratio : float, default=10
         How many anomalies are drawn for each normal row.
+    balanced : bool, default=True
+        Whether drawn anomalies count no more than the normal rows do: each has the weight
+        1 / `ratio` if that is below 1, where the estimator takes weights. Otherwise each counts 1.
     margin : float, default=0.05
         How far the box reaches beyond the rows, as a share of their range.
     normal : label, default=None
@@ -49,8 +52,8 @@ class NegativeSampling(Separator):
     -----
     In d columns the share of the box that normal rows take up falls exponentially with d, so ever
     fewer of the drawn anomalies lie close to them. In few columns the drawn anomalies overlap with
-    the normal rows and, with a large `ratio`, outnumber them there: the ranking stays useful, but
-    the threshold then leans towards the anomaly.
+    the normal rows and, with a large `ratio`, outnumber them there. Unless they are `balanced`, the
+    threshold then leans towards the anomaly; the ranking stays useful.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class NegativeSampling(Separator):
     estimator: Any
     _: KW_ONLY
     ratio: float = 10
+    balanced: bool = True
     margin: float = 0.05
     normal: Any = None
     random_state: Any = None
@@ -99,8 +103,14 @@ class NegativeSampling(Separator):
         share = rng.uniform(size=(n_drawn, len(self.low_)))
         drawn = self.low_ * (1 - share) + self.high_ * share
         estimator = _seeded(clone(self.estimator), rng)
+        weights = {}
+        if self.balanced and self.ratio > 1 and has_fit_parameter(estimator, "sample_weight"):
+            each = [np.ones(len(X)), np.full(len(drawn), 1 / self.ratio)]
+            weights["sample_weight"] = np.concatenate(each)
         self.estimator_ = estimator.fit(
-            np.concatenate([X, drawn]), np.concatenate([is_anomaly, np.ones(len(drawn), dtype=int)])
+            np.concatenate([X, drawn]),
+            np.concatenate([is_anomaly, np.ones(len(drawn), dtype=int)]),
+            **weights,
         )
         self.classes_ = labels.classes
         return self

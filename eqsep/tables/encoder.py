@@ -29,12 +29,11 @@ from eqsep.schemas import (
     word,
 )
 from eqsep.tables.encodings import Category, Date, Encoding, Learnt, Number
-from eqsep.tables.reading import LARGEST, Column, Table, read_table
+from eqsep.tables.reading import LARGEST, Column, Table, by_number, read_table
 
 BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations
 _FEW = 20  # distinct names: so few are never ids, however few the rows
 _CONVERT = "If these are numbers or dates stored as text, convert them"
-_KEEPS_IDS = "to keep ids, pass a TableEncoder with max_new=1."
 
 
 class ColumnMatchWarning(EqsepWarning):
@@ -93,6 +92,7 @@ class Encoder:
 
     columns: tuple[Learnt | None, ...]  # None where a column was dropped
     names: tuple[str, ...] | None = None  # None if tables are matched by position
+    numbered: bool = False  # whether the numbers of places were names, as in a frame 0, 1, …
     dropped: Mapping[str, str]  # the reason for each dropped column
     notation: Mapping[str, dict[str, Any]]  # how text wrote a column, if not plainly
 
@@ -105,21 +105,25 @@ class Encoder:
         max_categories: int = 100,
         min_count: int = 2,
         max_new: float = 0.5,
+        keeps_ids: str = "",
     ) -> Self:
-        """Learn each column of a table. The parameters are those of `TableEncoder`."""
+        """Learn each column of a table. The parameters are those of `TableEncoder`.
+
+        `keeps_ids` says how the caller can keep columns that look like ids, if that can be done.
+        """
         table = read_table(X, name="Detector")
         dropped = id_columns(table, max_new=max_new)
         if len(dropped) == len(table.columns):
             raise UserError(
                 f"There is no column to encode: expected one that is not an id, got "
                 f"{_listed(dropped)}.",
-                hint=f"{_CONVERT}, a decimal comma to a point too; {_KEEPS_IDS}",
+                hint=f"{_CONVERT}, a decimal comma to a point too{keeps_ids}.",
                 topic="no_column",
             )
         if dropped:
             warn(
                 DroppedColumnWarning(
-                    f"Columns were dropped: {_listed(dropped)}.", hint=f"{_CONVERT}; {_KEEPS_IDS}"
+                    f"Columns were dropped: {_listed(dropped)}.", hint=f"{_CONVERT}{keeps_ids}."
                 )
             )
 
@@ -133,6 +137,7 @@ class Encoder:
         return cls(
             columns=tuple(None if c.name in dropped else learn(c) for c in table.columns),
             names=tuple(c.name for c in table.columns) if table.named else None,
+            numbered=table.numbered,
             dropped=dropped,
             notation={c.name: c.notation for c in table.columns if c.notation},
         )
@@ -196,15 +201,18 @@ class Encoder:
 
     def align(self, X: Any, *, name: str = "Detector") -> Table:
         """The table with the columns of the fit, in its order."""
-        table = read_table(X, name=name)
-        if self.names is not None and table.named:
-            return replace(table, columns=self._by_name(table, name=name))
+        table = by_number(read_table(X, name=name), self.names or ())
+        named, names = self.names is not None, self.column_names
+        called = {n: n.removeprefix("x") if self.numbered else n for n in names}
+        own = {column.name for column in table.columns}
+        if table.named and (named or (self.numbered and not own.isdisjoint(called.values()))):
+            return replace(table, columns=self._by_name(table, called, name=name), named=named)
         if len(table.columns) != len(self.columns):
             raise UserError(
                 f"X has {len(table.columns)} features, but {name} is expecting "
                 f"{len(self.columns)} features as input."
             )
-        if self.names is not None or table.named:
+        if named or table.named:
             has, was = ("has", "without") if table.named else ("does not have valid", "with")
             warn(
                 ColumnMatchWarning(
@@ -212,9 +220,9 @@ class Encoder:
                     f"are matched by position."
                 )
             )
-        names = zip(self.column_names, table.columns, strict=True)
-        columns = [Column(n, c.kind, c.values) for n, c in names]
-        return replace(table, columns=columns, named=self.names is not None)
+        pairs = zip(names, table.columns, strict=True)
+        columns = [Column(n, c.kind, c.values) for n, c in pairs]
+        return replace(table, columns=columns, named=named)
 
     def encode(self, X: Any) -> np.ndarray:
         """A table as encoded rows in single precision.  (n, d) -> (n, n_encoded)"""
@@ -248,10 +256,10 @@ class Encoder:
         names = None if self.names is None else list(self.names)
         return Encoding(list(self.columns), self.weights, np.float32, names)
 
-    def _by_name(self, table: Table, *, name: str) -> list[Column]:
+    def _by_name(self, table: Table, called: Mapping[str, str], *, name: str) -> list[Column]:
+        """The columns of the fit, by what the table calls each of them."""
         given = {column.name: column for column in table.columns}
-        known = dict.fromkeys(self.column_names)
-        absent = [n for n in known if n not in self.dropped and n not in given]
+        absent = [own for n, own in called.items() if n not in self.dropped and own not in given]
         if absent:
             raise UserError(
                 f"Columns {absent} are missing: {name} was fitted with them, and got "
@@ -259,11 +267,12 @@ class Encoder:
                 hint="Add them, with None where a value is not known.",
                 topic="missing_columns",
             )
-        extra = [n for n in given if n not in known]
+        extra = [n for n in given if n not in called.values()]
         if extra:
             warn(ColumnMatchWarning(f"Columns {extra} were not there in training and are ignored."))
-        empty = np.empty(0, dtype=object)  # a dropped column need not be there
-        return [given.get(n, Column(n, "text", empty)) for n in known]
+        empty = Column("", "text", np.empty(0, dtype=object))  # of a dropped column not there
+        found = {n: given.get(own, empty) for n, own in called.items()}
+        return [c if c.name == n else replace(c, name=n) for n, c in found.items()]
 
     # And back
 
@@ -314,7 +323,8 @@ class Encoder:
         return self is other or (self.names, self.columns) == (other.names, other.columns)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("columns", "names", "dropped", "notation")}
+        parts = ("columns", "names", "numbered", "dropped", "notation")
+        return {name: getattr(self, name) for name in parts}
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
@@ -323,21 +333,22 @@ class Encoder:
             "dropped": {str(name): reason for name, reason in self.dropped.items()},
             "columns": [None if c is None else c.state() for c in self.columns],
             "notation": dict(self.notation),
-        }
+        } | ({"numbered": True} if self.numbered else {})
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The encoder of these parts."""
-        check_parts(state, _STATE, "Encoder")
+        check_parts(state, _STATE, "Encoder", optional=("numbered",))
         columns = [None if c is None else _column(c) for c in state["columns"]]
         names = state["names"]
         encoder = cls(
             columns=tuple(columns),
             names=None if names is None else tuple(names),
+            numbered=state.get("numbered", False),
             dropped=state["dropped"],
             notation=state["notation"],
         )
-        if names is not None and len(names) != len(columns):
+        if names is not None and (len(names) != len(columns) or encoder.numbered):
             damaged("the columns of its table have more names, or fewer, than there are")
         if {n for n, column in encoder.by_name.items() if column is None} != set(encoder.dropped):
             damaged("the columns dropped from its table are not those with a reason")
@@ -383,6 +394,7 @@ def _is_notation(value: Any, sizes: dict[str, int]) -> bool:
 
 _STATE = {
     "names": either(NONE, TEXTS),
+    "numbered": FLAG,
     "dropped": entries(TEXT),
     "columns": items(either(NONE, DICT), least=1),
     "notation": entries(Schema("a notation", _is_notation)),

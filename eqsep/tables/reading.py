@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from hashlib import blake2b
-from numbers import Real
+from numbers import Integral, Real
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -332,8 +332,9 @@ class Table:
     """The columns of a table, with the groups and weights of its rows."""
 
     columns: list[Column]
-    named: bool  # whether the caller named the columns
+    named: bool  # whether the caller named the columns; if not, they are called x0, x1, …
     n_rows: int
+    numbered: bool = False  # whether these are a frame's, which has the numbers 0, 1, … for names
     groups: RowGroups | None = None
     weight: np.ndarray | None = None  # None: all rows count 1
 
@@ -370,14 +371,15 @@ class _Coded(NamedTuple):
 
 
 _Values = np.ndarray | _Coded
-_Pieces = tuple[list[Any], Sequence[_Values], set[int], int]  # names, values, categorical, rows
+# names, or None if there are none; values, categorical columns, rows
+_Pieces = tuple[list[Any] | None, Sequence[_Values], set[int], int]
 
 
 def read_table(X: Any, *, name: str) -> Table:
     """A frame, Arrow table, array, or list of rows or dicts as a `Table`.
 
-    Refuses one without rows or columns, or with two columns of one name. `name` is the caller, for
-    the messages.
+    Refuses one without rows or columns, or with two columns of one name. Names that are not text,
+    such as numbers and tuples, are written as text. `name` is the caller, for the messages.
 
     >>> table = read_table([{"size": 1, "shape": "round"}, {"size": 2}], name="TableEncoder")
     >>> [(column.name, column.kind) for column in table.columns]
@@ -392,24 +394,27 @@ def read_table(X: Any, *, name: str) -> Table:
             "them apart from the other columns: Detector(normal='ok')"
             ".fit(table.drop_columns(['kind']), table['kind']).",
         )
-    names, values, categorical, n_rows = _adapter(X)(X)
+    if X is None or np.isscalar(X):
+        raise UserTypeError(
+            f"{name} expects a table of rows and columns, got {X!r}.",
+            hint="Pass a frame, an array of two dimensions, or a list of rows.",
+        )
+    given, values, categorical, n_rows = _adapter(X)(X)
     for count, what in ((n_rows, "sample"), (len(values), "feature")):
         if count == 0:
             raise UserError(
                 f"Found array with 0 {what}(s) (shape=({n_rows}, {len(values)})) while a minimum "
                 f"of 1 is required by {name}."
             )
-    named = all(isinstance(n, str) for n in names)
-    if not named:
-        if any(isinstance(n, str) for n in names):
-            raise UserTypeError(
-                f"{name} expects column names that are all strings, or all not, in which case "
-                f"columns go by position; got {names}. Use X.columns = X.columns.astype(str)."
-            )
-        names = [f"x{i}" for i in range(len(values))]
-    twice = [n for n, count in Counter(names).items() if count > 1]
-    if twice:
-        raise UserError(f"{name} expects every column name once, got {twice} twice. Rename them.")
+    numbered = given == [*range(len(values))]
+    named = given is not None and not numbered
+    names = [f"x{i}" for i in range(len(values))]
+    if given is not None and named:
+        names = [column_name(n) for n in given]
+        often = Counter(names)
+        twice = [n for n, text in zip(given, names, strict=True) if often[text] > 1]
+        if twice:
+            raise UserError(f"{name} expects every column name once, got {twice}. Rename them.")
     columns: dict[int, Column] = {}
     written = _notations(X)
 
@@ -423,7 +428,28 @@ def read_table(X: Any, *, name: str) -> Table:
             columns[i] = replace(column, notation=written[n]) if n in written else column
 
     in_threads(make, len(values), steps=n_rows * len(values))
-    return Table([columns[i] for i in range(len(values))], named, n_rows)
+    return Table([columns[i] for i in range(len(values))], named, n_rows, numbered)
+
+
+def column_name(name: Any) -> str:
+    """The name of a column as text: the same for 1, 1.0 and "1".
+
+    >>> [column_name(name) for name in ("a", 1, np.int64(1), ("a", np.int64(1)), None)]
+    ['a', '1', '1', "('a', 1)", 'None']
+    """
+    if isinstance(name, tuple):
+        return f"({', '.join(repr(n) if isinstance(n, str) else column_name(n) for n in name)})"
+    if isinstance(name, Real) and not isinstance(name, bool | np.bool_):
+        return _write_number(float(name)) if float(name).is_integer() else str(float(name))
+    return str(name)
+
+
+def by_number(table: Table, known: Iterable[str]) -> Table:
+    """The table, with the numbers of a frame for names if some `known` names are numbers."""
+    if not table.numbered or not any(map(str.isdigit, known)):
+        return table
+    columns = [replace(column, name=str(i)) for i, column in enumerate(table.columns)]
+    return replace(table, columns=columns, named=True, numbered=False)
 
 
 def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
@@ -433,6 +459,9 @@ def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
     """
     if groups is None and time is None:
         return table
+    numbers = [str(given) for given in (groups, time) if isinstance(given, Integral)]
+    table = by_number(table, numbers)
+    groups, time = (_column_given(table, given) for given in (groups, time))
     names = [given for given in (groups, time) if isinstance(given, str)]
     kept = [column for column in table.columns if column.name not in names]
     group, group_name = _given(table, groups, "groups")
@@ -444,7 +473,17 @@ def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
         np.zeros(table.n_rows) if when is None else _times(when),
         (group_name, time_name),
     )
-    return replace(table, columns=kept, groups=found)
+    numbered = table.numbered and len(kept) == len(table.columns)
+    return replace(table, columns=kept, groups=found, numbered=numbered)
+
+
+def _column_given(table: Table, given: Any) -> Any:
+    """What was given as groups or times: a number, or a tuple of the table, as a column's name."""
+    if isinstance(given, Integral):
+        return column_name(given) if table.named else f"x{given}"
+    if isinstance(given, tuple) and column_name(given) in {c.name for c in table.columns}:
+        return column_name(given)
+    return given
 
 
 def _given(table: Table, given: Any, word: str) -> tuple[Column | None, str | None]:
@@ -687,7 +726,7 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
             f"None where a value is missing."
         )
     values = [objects(column) for column in zip(*rows, strict=True)]
-    return list(range(widths[0])), values, set(), len(rows)
+    return None, values, set(), len(rows)
 
 
 def _is_sparse(X: Any) -> bool:
@@ -700,7 +739,7 @@ def _from_sparse(X: Any) -> _Pieces:
     n_rows, n_columns = X.shape
     if n_rows * n_columns > MOST_CELLS:
         raise _too_wide(n_rows, n_columns)
-    return list(range(n_columns)), list(X.T.toarray(order="C")), set(), n_rows
+    return None, list(X.T.toarray(order="C")), set(), n_rows
 
 
 def _too_wide(n_rows: int, n_columns: int) -> UserError:
@@ -716,6 +755,12 @@ def _from_array(X: Any) -> _Pieces:
     if isinstance(X, Mapping):
         raise UserError("Expected a table of rows and columns, got a dict. Pass a row as [row].")
     array = to_numpy(X)
+    if array.dtype.names is not None:
+        raise UserTypeError(
+            f"Expected a table of rows and columns, got a structured array with the fields "
+            f"{quoted(array.dtype.names)}.",
+            hint="Pass it as a frame: pandas.DataFrame(X), or polars.DataFrame(X).",
+        )
     if array.ndim != 2:
         raise UserError(
             f"Expected 2D array, got {array.ndim}D array instead. Reshape your data either using "
@@ -723,7 +768,7 @@ def _from_array(X: Any) -> _Pieces:
             f"single row."
         )
     columns = np.ascontiguousarray(array.T)
-    return list(range(len(columns))), list(columns), set(), len(array)
+    return None, list(columns), set(), len(array)
 
 
 _ADAPTERS: dict[str, Callable[[Any], _Pieces]] = {

@@ -42,14 +42,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
         How text wrote the columns that it did not write plainly.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        If the table of the fit has names.
+        If the table of the fit has names other than the numbers 0, 1, …
 
     Notes
     -----
     **Tables.** Frames of pandas and polars, tables of pyarrow, arrays, lists of rows and of dicts.
     Columns with names are matched by name, in any order: a missing one is an error, another one
-    is ignored with a warning. If only one of the two tables has names, columns are matched by
-    position, with a warning. In a list of dicts, a key that some rows lack is a missing value.
+    is ignored with a warning. Names may be numbers, tuples of a `MultiIndex` or anything else that
+    is hashable; they are kept as text, so 1 and "1" are one name. If only one of the two tables has
+    names, columns are matched by position, with a warning; the numbers 0, 1, … of a frame without
+    names of its own are positions and names. In a list of dicts, a key that some rows lack is a
+    missing value.
 
     **Numbers.** Ranks lie in [0, 1] within the range of training, and approach -1 or 2 beyond it.
     Standard values are linear up to 8 deviations and logarithmic beyond. Infinity counts as 1e300.
@@ -116,6 +119,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
             max_categories=int(self.max_categories),
             min_count=int(self.min_count),
             max_new=self.max_new,
+            keeps_ids="; to keep ids, pass max_new=1",
         )
         self.encoder_, self.columns_ = encoder, list(encoder.columns)
         self.dropped_, self.notation_ = dict(encoder.dropped), dict(encoder.notation)

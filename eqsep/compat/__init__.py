@@ -1,0 +1,1 @@
+"""Detectors in the shapes that other libraries expect."""

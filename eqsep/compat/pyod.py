@@ -1,0 +1,95 @@
+"""`PyODDetector`: a detector with the attributes and the threshold of PyOD's.
+
+PyOD itself is not needed.
+"""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import erf
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from eqsep.detector import CalibrationWarning, Detector
+from eqsep.errors import ParameterError
+
+
+class PyODDetector(OutlierMixin, BaseEstimator):
+    """A `Detector` for code that expects one of PyOD's.
+
+    The threshold is PyOD's: the share `contamination` of the training rows is above it. No
+    false-alarm rate is promised; `detector_` is the fitted detector, which does promise one.
+
+    Parameters
+    ----------
+    detector : Detector, default=None
+        A copy is fitted; None: `Detector()`.
+    contamination : float, default=0.1
+        The share of the training rows that are outliers, above 0 and at most 0.5.
+
+    Attributes
+    ----------
+    detector_ : Detector
+        The fitted copy.
+    decision_scores_ : ndarray of shape (n_rows,)
+        The scores of the training rows; larger is more anomalous.
+    threshold_ : float
+        The score above which a row is an outlier.
+    labels_ : ndarray of shape (n_rows,)
+        1 for the training rows above the threshold, 0 for the others.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> detector = PyODDetector(Detector(random_state=0), contamination=0.05).fit(X)
+    >>> detector.labels_.mean(), detector.predict([[0.0, 0.0], [9.0, 9.0]])
+    (np.float64(0.05), array([0, 1]))
+    """
+
+    def __init__(self, detector: Detector | None = None, *, contamination: float = 0.1) -> None:
+        self.detector = detector
+        self.contamination = contamination
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the detector to a table, with labels if there are some, as `Detector.fit` takes."""
+        if not 0 < self.contamination <= 0.5:
+            expected = "a share above 0 and at most 0.5"
+            raise ParameterError("contamination", expected=expected, got=self.contamination)
+        detector = Detector() if self.detector is None else clone(self.detector)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", CalibrationWarning)  # of a promise that is not made
+            self.detector_ = detector.fit(X, y)
+        self.decision_scores_ = self.decision_function(X)
+        self.threshold_ = float(
+            np.percentile(self.decision_scores_, 100 - 100 * self.contamination)
+        )
+        self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The score of each row; larger is more anomalous, and the threshold is not 0."""
+        check_is_fitted(self, "detector_")
+        return self.detector_.score_samples(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for a row above the threshold, 0 for the others."""
+        return (self.decision_function(X) > self.threshold_).astype(int)
+
+    def predict_proba(self, X: Any, method: str = "linear") -> np.ndarray:
+        """How likely each row is an inlier, and an outlier, as PyOD converts scores.
+
+        Parameters
+        ----------
+        method : {"linear", "unify"}, default="linear"
+            By the range of the training scores, or by their mean and deviation.
+        """
+        scores, known = self.decision_function(X), self.decision_scores_
+        if method == "linear":
+            outlier = (scores - known.min()) / (np.ptp(known) or 1.0)
+        elif method == "unify":
+            outlier = erf((scores - known.mean()) / (known.std() * np.sqrt(2) or 1.0))
+        else:
+            raise ParameterError("method", expected="one of ['linear', 'unify']", got=method)
+        outlier = outlier.clip(0, 1)
+        return np.column_stack([1 - outlier, outlier])
