@@ -63,7 +63,8 @@ def measure(name: str) -> tuple[int, float, float, float]:
         for reason in reasons:
             column = normal[reason.column]
             usual.append(is_usual(column, reason.value))
-            text = reason.normal_value.removeprefix("about ").replace("missing", "nan")
+            text = one.nearest_normal[reason.column].removeprefix("about ")
+            text = text.replace("missing", "nan")
             value = float(text) if column.dtype.kind in "iuf" else text
             undone.iloc[i, undone.columns.get_loc(reason.column)] = value
     fall = detector.score_samples(alarms) - detector.score_samples(undone)

@@ -600,7 +600,7 @@ def test_alarms_come_with_their_reasons(folder, model, expected, tmp_path):
     assert len(rows) == expected["alarm"].sum() > 20
     X = payments(1).drop(columns="kind")[expected["alarm"].to_numpy()]
     for row, explanation in zip(rows, load_model(model).explain(X, top=2), strict=True):
-        assert [r["column"] for r in row["reasons"]] == [r.column for r in explanation.reasons]
+        assert [r["column"] for r in row["reasons"]] == [r.column for r in explanation.shown()[0]]
         assert row["reasons"][0]["contribution"] == explanation.reasons[0].contribution
     text = done(*words).splitlines()
     reason = rows[0]["reasons"][0]

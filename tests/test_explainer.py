@@ -97,8 +97,6 @@ def test_values_are_those_of_the_table(detector, fresh, demo):
     training = demo.X[demo.kind == "normal"]
     for e in explanations:
         assert set(e.nearest_normal) == set(demo.X.columns)
-        for reason in e.reasons:
-            assert reason.normal_value == e.nearest_normal[reason.column]
         for name in NUMBERS:
             if e.nearest_normal[name] != "missing":
                 value, low, high = (
@@ -150,13 +148,40 @@ def test_the_kind_it_resembles_is_said(detector, demo):
     assert explanation.likeness == 0
 
 
+def test_the_normal_value_is_typical_of_the_normal_rows_around():
+    """The nearest have 5, most of those around 1."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"count": np.ones(300), "size": rng.normal(size=300), "line": "A"})
+    X.loc[:29, "line"] = "B"
+    X.loc[30:44, "count"] = 5.0
+    detector = Detector(config=Config.fast(), random_state=0, false_alarm_rate=0.2).fit(X)
+    (odd,) = detector.explain(X.iloc[[30]].assign(count=40.0, line="C"), top=9)
+    reasons = {reason.column: reason for reason in odd.reasons}
+    assert odd.nearest_normal["count"] == "5"
+    assert (reasons["count"].value, reasons["count"].normal_value) == ("40", "1")
+    assert reasons["line"].normal_value == "A"
+
+
+def test_reasons_that_add_next_to_nothing_have_no_line_and_the_lines_add_up(detector, fresh):
+    explanations = detector.explain(fresh.iloc[:40].assign(amount=1e6), top=10)
+    for e in explanations:
+        reasons, rest = e.shown()
+        assert len(reasons) < len(e.reasons) == 10
+        assert all(abs(r.contribution) >= 0.01 * (e.score - e.base) for r in reasons)
+        lines = str(e).split("\n")
+        parts = [float(line.split()[0]) for line in lines[1 : len(reasons) + 2]]
+        base, score = round(e.base, 3), round(e.score, 3)
+        assert base + sum(parts) == pytest.approx(score, abs=1e-9)
+        assert parts[-1] == pytest.approx(rest, abs=1e-9)
+
+
 def test_an_explanation_reads_as_text(detector, fresh):
     (explanation,) = detector.explain(fresh.iloc[:1].assign(amount=1e6), top=2)
     first, cause, *_, rest, kind = str(explanation).split("\n")
     assert first == (
         f"score {explanation.score:.3f}; the nearest normal row has {explanation.base:.3f}"
     )
-    usual = explanation.nearest_normal["amount"]
+    usual = explanation.reasons[0].normal_value
     assert cause.split(maxsplit=1)[1] == f"amount = 1000000 (normal: {usual})"
     assert rest.endswith("all other columns")
     assert kind.strip().startswith("likeness to ")

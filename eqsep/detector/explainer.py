@@ -21,6 +21,7 @@ _NEAR = 50  # normal rows around a row
 _FEW = 0.05  # of them have a value as far out, if it is unusual
 # `python bench/reasons.py` measures both: with fewer usual values, reasons explain less.
 _USUAL_WEIGHT = 0.3  # of what columns with usual values add, when reasons are chosen
+_LEAST_SHOWN = 0.01  # of the difference in score: what adds less is not worth a line
 _LEAST_USUAL = 0.1  # of the difference in score: a column with a usual value that adds less is none
 
 
@@ -33,7 +34,7 @@ class Reason:
     column : str
         The column's name in the table.
     value, normal_value : str
-        The value of the row, and that of the nearest normal row.
+        The value of the row, and one that is typical of the normal rows around it.
     contribution : float
         How much of the score is due to the difference.
     """
@@ -74,15 +75,23 @@ class Explanation:
     nearest_kind: str | None
     likeness: float
 
+    def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float]:
+        """The reasons worth a line, and what is left: rounded, all add up to the rounded score."""
+        least = max(_LEAST_SHOWN * abs(self.score - self.base), 0.5 * 10**-digits)
+        reasons = tuple(r for r in self.reasons if abs(r.contribution) >= least)
+        parts = (self.base, *(reason.contribution for reason in reasons))
+        return reasons, round(self.score, digits) - sum(round(part, digits) for part in parts)
+
     def __str__(self) -> str:
-        """One line for each reason that adds something, and one for the nearest kind."""
+        """One line for each reason worth it, and one for the nearest kind."""
         lines = [f"score {self.score:.3f}; the nearest normal row has {self.base:.3f}"]
-        for reason in filter(lambda reason: reason.contribution, self.reasons):
+        reasons, rest = self.shown()
+        for reason in reasons:
             lines.append(
                 f"  {reason.contribution:+.3f}  {reason.column} = {reason.value}"
                 f" (normal: {reason.normal_value})"
             )
-        lines.append(f"  {self.rest:+.3f}  all other columns")
+        lines.append(f"  {rest:+.3f}  all other columns")
         if self.nearest_kind is not None:
             likeness = max(self.likeness, 0.0)  # below 0 is as unlike as 0
             lines.append(f"  likeness to {self.nearest_kind}: {likeness:.2f}")
@@ -119,15 +128,15 @@ class Explainer:
             near, score, base, share = self._compared(rows)
             reasons_of = self._reasons(rows, near, share, top=top)
             for i, (n, best) in enumerate(zip(near[:, 0].tolist(), reasons_of, strict=True)):
-                normal = dict(self._values(n))
+                normal = self._values(n)
                 reasons = tuple(
                     Reason(
-                        names[columns[b]],
-                        texts(int(columns[b]))[start + i],
-                        normal[names[columns[b]]],
-                        float(share[i, b]),
+                        column=names[j],
+                        value=(value := texts(j)[start + i]),
+                        normal_value=self._typical(j, near[i], unlike=value),
+                        contribution=float(share[i, b]),
                     )
-                    for b in best
+                    for b, j in zip(best, columns[best].tolist(), strict=True)
                 )
                 kind = int(likeness[start + i].argmax()) if self.kinds else None
                 out.append(
@@ -148,7 +157,7 @@ class Explainer:
         encoder = self.plan.encoder
         distance = self._distances(encoder.pack(encoder.encode(table)))
         order = distance.argsort(axis=1, kind="stable")
-        return [[dict(self._values(i)) for i in near[:n].tolist()] for near in order]
+        return [[self._values(i) for i in near[:n].tolist()] for near in order]
 
     def departures(self, Z: np.ndarray) -> np.ndarray:
         """The directions, of length 1, in which encoded rows depart from their nearest normal rows.
@@ -194,11 +203,27 @@ class Explainer:
         return SparseManhattan(self.plan.encoder.pack(self._normal[0]))
 
     @cached_property
-    def _values(self) -> Callable[[int], dict[str, str]]:
-        """What the i-th normal row has in each column."""
+    def _value(self) -> Callable[[int, int], str]:
+        """What the i-th normal row has in the j-th column."""
         encoder = self.plan.encoder
-        outputs, names = encoder.outputs_of(self._normal[0]), encoder.column_names
-        return cache(lambda i: {names[j]: encoder.decode(j, outputs[i]) for j in self._columns})
+        outputs = encoder.outputs_of(self._normal[0])
+        return cache(lambda i, j: encoder.decode(j, outputs[i]))
+
+    def _values(self, i: int) -> dict[str, str]:
+        """What the i-th normal row has in each column."""
+        names = self.plan.encoder.column_names
+        return {names[j]: self._value(i, j) for j in self._columns.tolist()}
+
+    def _typical(self, j: int, near: np.ndarray, *, unlike: str) -> str:
+        """The middle value of a column, or the commonest name, among normal rows nearby.
+
+        If it is the row's own value, that of the nearest normal row.
+        """
+        values = self._normal[0][np.ix_(near, np.flatnonzero(self.plan.encoder.source == j))]
+        values = values[:, np.ptp(values, axis=0) > 0]
+        middle = np.abs(values[:, None] - values).sum(axis=(1, 2)).argmin()
+        text = self._value(int(near[middle]), j)
+        return self._value(int(near[0]), j) if text == unlike else text
 
     def _reasons(
         self, rows: np.ndarray, near: np.ndarray, share: np.ndarray, *, top: int

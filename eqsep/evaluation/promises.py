@@ -256,6 +256,12 @@ def kept_promise(
 
     The threshold is the `rank`-highest of the scores of `held_out` normal rows. `Verdict` says when
     the promise is kept.
+
+    Examples
+    --------
+    >>> promise = kept_promise(31, 1_000, rate=0.01, rank=5, held_out=499)
+    >>> promise.measured, promise.verdict.word
+    (0.031, 'broken')
     """
     interval = binomtest(alarms, rows).proportion_ci(confidence, method="exact")
     return Promise(

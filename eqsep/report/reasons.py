@@ -35,13 +35,12 @@ class Alarm:
     @property
     def reasons(self) -> tuple[Reason, ...]:
         """The columns that add something to the score, as it is shown."""
-        return tuple(r for r in self.explanation.reasons if round(r.contribution, _DIGITS))
+        return self.explanation.shown(_DIGITS)[0]
 
     @property
     def rest(self) -> float:
         """What is left for all other columns, so that what is shown adds up to the score shown."""
-        shown = (self.explanation.base, *(reason.contribution for reason in self.reasons))
-        return round(self.score, _DIGITS) - sum(round(part, _DIGITS) for part in shown)
+        return self.explanation.shown(_DIGITS)[1]
 
 
 def top_alarms(
