@@ -238,6 +238,10 @@ def test_a_model_by_groups_is_judged_by_the_mean_over_groups():
     far = with_groups(read_table(X[800:] + 3, name="test"), group[800:])
     far = assess(detector, far, np.full(400, "normal"))
     assert far.verdict.word == "broken"
+    same = with_groups(read_table(X[:800], name="test"), group[:800])
+    same = assess(detector, same, np.full(800, "normal"))
+    assert same.groups.known == detector.model_.calibration.n_units == 20
+    assert str(same.verdict) == "cannot tell: 20 of these groups are not new, they were in the fit"
     alone = assess(detector, X[800:], np.full(400, "normal"))
     assert alone.groups is None
     assert alone.promised_for == "new groups"

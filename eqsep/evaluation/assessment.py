@@ -225,7 +225,7 @@ def group_rates(
     if grouping is None or groups is None:
         return None
     units = grouping.units(groups, key=model.plan.holdout.key)[is_normal]
-    _, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
+    found, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
     if len(n_rows) < 2:
         return None
     rates = np.bincount(place, weights=alarm[is_normal]) / n_rows
@@ -237,6 +237,7 @@ def group_rates(
         promised=float(model.promise.false_alarm_rate) if model.rank else None,
         luck=float(np.std(above) / np.sqrt(max(len(above), 1))),
         unit=grouping.unit,
+        known=0 if grouping.edges else int(np.isin(found, held.groups).sum()),  # later is new
     )
 
 

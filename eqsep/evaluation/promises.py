@@ -84,6 +84,7 @@ class Verdict:
     word: str  #: "kept", "broken", "cannot tell" or "no promise was made".
     units: int | None = None  #: How many rows or groups could tell, if the rate stays as measured.
     unit: str = "normal row"
+    reason: str = ""  #: Why it cannot be told, if not for want of rows.
 
     @classmethod
     def of(
@@ -120,6 +121,8 @@ class Verdict:
     def __str__(self) -> str:
         if self.word != CANNOT_TELL:
             return self.word
+        if self.reason:
+            return f"{self.word}: {self.reason}"
         if self.units is None:
             held_out = f"held-out {self.unit.removeprefix('normal ')}s"
             return f"{self.word}: above the promised rate, as chance allows with so few {held_out}"
@@ -147,13 +150,24 @@ class GroupRates:
     low: float
     high: float
     unit: str  #: What a group is, in a word.
+    known: int = 0  #: How many of the groups calibrate the detector, and so are not new.
 
     @classmethod
-    def of(cls, rates: Any, *, promised: float | None, luck: float, unit: str) -> "GroupRates":
+    def of(
+        cls, rates: Any, *, promised: float | None, luck: float, unit: str, known: int = 0
+    ) -> "GroupRates":
         """The rates of two groups or more."""
         ordered = np.sort(np.asarray(rates, dtype=float))
         low, high = _mean_interval(ordered.mean(), ordered.std(ddof=1), len(ordered))
-        return cls(tuple(ordered.tolist()), promised, luck, float(low), float(high), unit)
+        return cls(
+            rates=tuple(ordered.tolist()),
+            promised=promised,
+            luck=luck,
+            low=float(low),
+            high=float(high),
+            unit=unit,
+            known=known,
+        )
 
     @property
     def mean(self) -> float:
@@ -166,6 +180,9 @@ class GroupRates:
         rate, mean, deviation = self.promised, self.mean, float(np.std(self.rates, ddof=1))
         if rate is None:
             return Verdict(NO_PROMISE)
+        if self.known:
+            reason = f"{self.known:,} of these {self.unit}s are not new, they were in the fit"
+            return Verdict(CANNOT_TELL, unit=self.unit, reason=reason)
 
         def by_luck(m: np.ndarray) -> np.ndarray:
             error = np.hypot(deviation / np.sqrt(m), self.luck)
