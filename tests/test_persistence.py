@@ -411,6 +411,19 @@ HEADERS = {
 }
 
 
+def test_a_header_of_millions_of_numbers_is_not_parsed(path):
+    header = b'{"eqsep":"0","model":[' + b"7," * 2**22 + b'7],"arrays":[]}'
+    path.write_bytes(put_together(header, b""))
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="too many parts"):
+        load_model(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * len(header)
+    with pytest.raises(ModelFileError, match="cannot be saved: its names and settings"):
+        pack([7] * (2**20 + 1), [], made_by="test")
+
+
 @pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
 def test_headers_that_are_none(header, path):
     refused(path, put_together(header, b""), "damaged")

@@ -13,6 +13,7 @@ from eqsep import Detector, load_model
 from eqsep.arrays import same_parts
 from eqsep.detector.score import TermValues
 from eqsep.engine.trees import Trees, anomalous_shares
+from eqsep.persistence import ModelFileError
 
 
 def striped(n, *, seed=0):
@@ -192,6 +193,30 @@ def test_same_trees_are_told_from_others():
     assert not same_parts(None, trees)
     for part in fields(Trees):
         assert not same_parts(trees, replace(trees, **{part.name: getattr(trees, part.name) + 1}))
+
+
+FORGED = {
+    "shared": lambda t: {"left": np.where(np.arange(len(t.left)) == 0, t.right, t.left)},
+    "in no tree": lambda t: {"root": t.root[:1]},
+    "below itself": lambda t: {"left": np.where(np.arange(len(t.left)) == 0, 0, t.left)},
+    "past the end": lambda t: {"left": np.where(np.arange(len(t.left)) == 0, 10**6, t.left)},
+    "out of order": lambda t: {"root": t.root[::-1].copy()},
+    "of another tree": lambda t: {
+        "left": np.where(np.arange(len(t.left)) == 0, t.root[1], t.left),
+        "root": np.array([t.root[0], t.left[0]], dtype=t.root.dtype),
+    },
+}
+
+
+@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+def test_a_forged_node_is_in_one_tree_alone(change):
+    """A node in several places would let one walk of all paths double at every level."""
+    rows, y = striped(200)
+    trees = grown(rows, y, n=2)
+    parts = {part.name: getattr(trees, part.name) for part in fields(Trees)}
+    assert same_parts(Trees.from_state(parts), trees)
+    with pytest.raises(ModelFileError, match="its trees"):
+        Trees.from_state(parts | change(trees))
 
 
 # -------------------------------------------------------------------------------- the detector

@@ -197,15 +197,19 @@ class Trees(Kept):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The trees of these parts, in which every path must end."""
+        """The trees of these parts: every path must end, and each node be in one place."""
         made = super().from_state(state, **others)
         numbers = ("root", "column", "left", "right")
         made = replace(made, **{name: state[name].astype(np.int32) for name in numbers})
         n, inner = len(made.column), np.flatnonzero(made.column >= 0)
         below = np.concatenate([made.left[inner], made.right[inner]])
-        leads_on = (below > np.tile(inner, 2)).all() and (below < n).all()
-        if not len(made.root) or made.root.min() < 0 or made.root.max() >= n or not leads_on:
+        if not (below > np.tile(inner, 2)).all():
             damaged("a node of its trees leads nowhere")
+        if not np.array_equal(np.sort(np.append(made.root, below)), np.arange(n)):
+            damaged("a node of its trees is in two places, or in none")
+        tree = np.searchsorted(made.root, np.arange(n), side="right")
+        if (np.diff(made.root) <= 0).any() or (tree[below] != np.tile(tree[inner], 2)).any():
+            damaged("a node of one of its trees is below one of another tree")
         if (made.column < _NO_COLUMN).any():
             damaged("a node of its trees looks at no column")
         leaves = made.left[made.is_leaf]

@@ -30,6 +30,7 @@ OLDEST = 1  # the oldest format that is read
 PREFIX = struct.Struct("<8sIQ")
 MOST_HEADER = 2**24  # bytes
 MOST_NESTED = 200_000  # lists and objects: each costs far more memory than its two bytes
+MOST_VALUES = 2**20  # numbers and names: 16 MB of them take seconds to parse
 MOST_AXES = 8
 _DIGEST = 32
 _INTEGER_DIGITS = 20
@@ -50,10 +51,12 @@ def pack(model: Tree, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
         pieces.append(little.tobytes(order=order))
     document = {"eqsep": made_by, "model": model, "arrays": entries}
     header = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
-    if len(header) > MOST_HEADER:
+    n_values = header.count(b",")
+    if len(header) > MOST_HEADER or n_values > MOST_VALUES:
         raise ModelFileError(
-            f"The model cannot be saved: its names and settings take {len(header):,} bytes, at "
-            f"most {MOST_HEADER:,} fit. Leave out columns of very many names."
+            f"The model cannot be saved: its names and settings are {n_values:,} values of "
+            f"{len(header):,} bytes, at most {MOST_VALUES:,} of {MOST_HEADER:,} fit. Leave out "
+            f"columns of very many names."
         )
     body = b"".join([PREFIX.pack(MAGIC, VERSION, len(header)), header, *pieces])
     return body + hashlib.sha256(body).digest()
@@ -133,7 +136,7 @@ def origin(data: bytes) -> tuple[str, int]:
 
 def _header(header: bytes) -> Any:
     """The JSON in `header`, read more strictly than JSON asks for."""
-    if header.count(b"[") + header.count(b"{") > MOST_NESTED:
+    if header.count(b"[") + header.count(b"{") > MOST_NESTED or header.count(b",") > MOST_VALUES:
         damaged("its header has too many parts")
     try:
         return json.loads(
