@@ -107,7 +107,7 @@ def test_the_whole_loop(served, page):
     probe = pump_rows((-7, -7), 6, seed=9) + pump_rows((0, 0), 6, seed=10)
     before, first = ws.intake.score("pumps", probe), ws.ledger.live("pumps")
 
-    page.goto("/m/pumps/inbox?kind=unseen")
+    page.goto("/m/pumps/inbox?by=alarm&kind=unseen")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.wait_for_url("**/alarms/*")
@@ -134,9 +134,10 @@ def test_the_whole_loop(served, page):
     assert "dry run" in {answer.kind for answer in ws.intake.score("pumps", probe)}
     expect(page.locator("#alike input:checked")).to_have_count(0)
     page.keyboard.press("i")
-    page.wait_for_url("**/inbox?kind=unseen")  # as it was left
+    page.wait_for_url("**/inbox?by=alarm&kind=unseen")  # as it was left
     page.keyboard.press("i")
     page.wait_for_url("**/inbox")
+    page.goto("/m/pumps/inbox?by=alarm")
     named = page.locator(".alarms tbody .kind .chip", has_text="dry run")
     expect(named).to_have_count(len(told.renamed))
 
@@ -149,6 +150,27 @@ def test_the_whole_loop(served, page):
     assert [(a.score, a.p_value, a.kind) for a in after] == [
         (b.score, b.p_value, b.kind) for b in before
     ]
+
+
+def test_an_incident_is_judged_whole(served, page):
+    ws = served.console.ws
+    page.goto("/m/pumps/inbox")
+    expect(page.locator("#total")).to_have_text("2 incidents, 15 alarms")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("[data-selected]").first).to_have_text("1 selected: 12 alarms")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/incidents/*")
+    expect(page.locator("[data-selected]")).to_have_text("12 selected")
+    page.keyboard.press("2")  # expected
+    expect(page.locator("#panel")).to_contain_text("12 alarms as")
+    applied(page)
+    expect(page.locator("#list")).to_contain_text("Alarms")
+    expect(page.locator("#given-title")).to_have_text("Noted")
+    assert ws.alarms.inbox("pumps", Filter(entity="m3")).total == 0
+    page.keyboard.press("u")
+    expect(page.locator("#given-title")).to_have_text("Undone")
+    assert ws.alarms.inbox("pumps", Filter(entity="m3")).total == 12
 
 
 def _chosen(page):
@@ -220,7 +242,7 @@ def test_a_group_opens_and_lets_go_of_what_does_not_belong(page):
 
 @pytest.mark.extra
 def test_keys_move_select_judge_and_undo(served, page):
-    page.goto("/m/pumps/inbox?kind=leak")
+    page.goto("/m/pumps/inbox?by=alarm&kind=leak")
     page.keyboard.press("1")
     expect(page.locator("#say")).to_have_text("Choose an alarm first: j, or x to select")
     page.keyboard.press("j")
@@ -250,7 +272,7 @@ def test_keys_move_select_judge_and_undo(served, page):
 
 
 @pytest.mark.extra
-@pytest.mark.parametrize("path", ["inbox?kind=leak", "groups", "alarm"])
+@pytest.mark.parametrize("path", ["inbox?by=alarm&kind=leak", "groups", "alarm"])
 def test_enter_in_a_field_previews_the_kind_that_is_typed_or_nothing(served, page, path):
     leak = served.console.ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
     asked = []
@@ -276,7 +298,7 @@ def test_enter_in_a_field_previews_the_kind_that_is_typed_or_nothing(served, pag
 
 @pytest.mark.extra
 def test_shift_selects_on_the_way_and_lets_go_on_the_way_back(page):
-    page.goto("/m/pumps/inbox?kind=unseen")
+    page.goto("/m/pumps/inbox?by=alarm&kind=unseen")
     ticked = page.locator("input[name=id]:checked")
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -298,7 +320,7 @@ def test_shift_selects_on_the_way_and_lets_go_on_the_way_back(page):
 @pytest.mark.extra
 def test_keys_judge_the_row_that_they_are_on(page):
     page.set_viewport_size({"width": 1280, "height": 620})
-    page.goto("/m/pumps/inbox")
+    page.goto("/m/pumps/inbox?by=alarm")
     ticked, here = page.locator("input[name=id]:checked"), page.locator("tr.here")
     page.keyboard.press("j")
     page.keyboard.press("4")
@@ -328,7 +350,7 @@ def test_keys_judge_the_row_that_they_are_on(page):
 
 @pytest.mark.extra
 def test_the_keys_stay_on_their_row_when_others_go(page):
-    page.goto("/m/pumps/inbox?kind=unseen")
+    page.goto("/m/pumps/inbox?by=alarm&kind=unseen")
     for box in page.locator("input[name=id]").all()[:2]:
         box.check()
     for _ in range(4):
@@ -345,12 +367,12 @@ def test_the_keys_stay_on_their_row_when_others_go(page):
 
 @pytest.mark.extra
 def test_what_is_selected_while_the_list_comes_again_stays_selected(page):
-    page.goto("/m/pumps/inbox?kind=unseen")
+    page.goto("/m/pumps/inbox?by=alarm&kind=unseen")
     boxes = page.locator("#list input[name=id]")
     boxes.first.check()
     chosen = boxes.nth(4).get_attribute("value")
     waiting = []
-    page.route("**/inbox?kind=unseen", lambda route: waiting.append(route))
+    page.route("**/inbox?by=alarm&kind=unseen", lambda route: waiting.append(route))
     page.keyboard.press("2")  # expected
     applied(page)
     expect(page.locator("#given-title")).to_have_text("Noted")
@@ -359,7 +381,7 @@ def test_what_is_selected_while_the_list_comes_again_stays_selected(page):
     page.wait_for_function("document.querySelector('#list.htmx-request')")
     for route in waiting:
         route.continue_()
-    page.unroute("**/inbox?kind=unseen")
+    page.unroute("**/inbox?by=alarm&kind=unseen")
     expect(boxes).to_have_count(11)
     expect(page.locator("#list input:checked")).to_have_value(chosen)
     expect(page.locator("[data-selected]")).to_have_text("1 selected")
@@ -378,7 +400,7 @@ def test_figures_and_counts_follow_verdicts(page):
     expect(judged).to_have_text("1")
     page.keyboard.press("u")
     expect(judged).to_have_text("0")
-    page.goto("/m/pumps/inbox?kind=leak")
+    page.goto("/m/pumps/inbox?by=alarm&kind=leak")
     leaks = page.locator("#kind option:checked")
     expect(leaks).to_have_text("leak (3)")
     page.keyboard.press("j")
@@ -410,7 +432,7 @@ def test_going_back_asks_first(served, page):
 def test_alarms_that_arrive_are_told_and_do_not_disturb(served, page):
     ws = served.console.ws
     page.clock.install()
-    page.goto("/m/pumps/inbox?entity=m9")
+    page.goto("/m/pumps/inbox?by=alarm&entity=m9")
     expect(page.get_by_text("No alarm passes these filters")).to_be_visible()
     ws.intake.take("pumps", pump_rows((6, 0), 2, seed=20, machine="m9"))
     page.clock.run_for(6_000)

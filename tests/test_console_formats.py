@@ -66,3 +66,17 @@ def test_counts_have_a_plural():
 )
 def test_a_fit_is_in_words(p_value, words):
     assert formats.fitting(Fit(None, 0.4, n_rows=12, n_needed=9), p_value) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.2, "0.2 s"), (1, "1 s"), (23.2, "23 s"), (95, "1.6 min"), (300, "5 min"), (9e4, "1 d")],
+)
+def test_a_length_of_time_is_in_its_largest_unit(seconds, told):
+    assert formats.lasting(seconds) == told
+
+
+def test_a_time_of_day_has_its_date_where_it_is_another_day(monkeypatch):
+    monkeypatch.setattr(formats.time, "time", lambda: 86_400.0 + 7_200)
+    assert formats.clock(86_400 + 3_660) == "01:01 UTC"
+    assert formats.clock(3_660) == "1970-01-01 01:01 UTC"

@@ -170,13 +170,13 @@ def test_what_a_program_proposes_waits_for_a_person(console, client):
     page = client.get(f"/m/pumps/alarms/{number}").text
     assert re.search(r"<b>assistant</b> proposes <span[^>]*>leak</span>", page)
     assert 'value="kind:leak">Preview it</button>' in page
-    assert "proposed: leak" in client.get("/m/pumps/inbox").text
+    assert "proposed: leak" in client.get("/m/pumps/inbox?by=alarm").text
     console.ws.verdicts.propose([number], "expected", note=VALUE, by=KIND)
     page = client.get(f"/m/pumps/alarms/{number}").text
     assert 'value="verdict:expected">Preview it</button>' in page
     assert_no_inline(page)
     given = post(client, "/m/pumps/verdicts", id=number, choice="verdict:expected").text
-    assert "proposed" not in client.get("/m/pumps/inbox").text
+    assert "proposed" not in client.get("/m/pumps/inbox?by=alarm").text
     post(client, "/m/pumps/undo", verdict=re.search(r'name="verdict" value="(\d+)"', given)[1])
 
 
@@ -237,7 +237,7 @@ def test_the_first_name_is_the_chip_and_others_stand_beside_it(console, client):
     named = table.update().where(table.c.id == alarm.id)
     with console.ws.store.writing() as connection:
         connection.execute(named.values(now_kind="leak or spill or flood"))
-    page = client.get("/m/pumps/inbox").text
+    page = client.get("/m/pumps/inbox?by=alarm").text
     assert re.search(r'title="leak">leak</span> <span class="muted small">or spill, flood<', page)
     with console.ws.store.writing() as connection:
         connection.execute(named.values(now_kind="leak"))
@@ -311,23 +311,69 @@ def test_what_is_wrong_is_said_on_a_page(client, path, fields, status, told):
 
 
 def test_filters_choose_and_refuse(client):
-    assert client.get("/m/pumps/inbox?kind=leak").text.count('name="id"') == 3
-    assert client.get("/m/pumps/inbox?entity=m3").text.count('name="id"') == 12
+    assert client.get("/m/pumps/inbox?by=alarm&kind=leak").text.count('name="id"') == 3
+    assert client.get("/m/pumps/inbox?by=alarm&entity=m3").text.count('name="id"') == 12
     assert "No alarm passes these filters" in client.get("/m/pumps/inbox?min_score=99").text
     assert client.get("/m/pumps/inbox?state=quiet&entity=m1").text.count('name="id"') > 10
     bad = client.get("/m/pumps/inbox?min_score=high")
     assert (bad.status_code, "valid number" in bad.text) == (422, True)
-    assert client.get("/m/pumps/inbox?state=gone").status_code == 422
+    for wrong in ("state=gone", "by=week", "since=noon"):
+        assert client.get(f"/m/pumps/inbox?{wrong}").status_code == 422
 
 
 def test_pages_of_the_inbox_hold_all_alarms_once(monkeypatch, client):
     monkeypatch.setattr("eqsep.serve.console.inbox.PER_PAGE", 6)
     seen = []
     for number in (1, 2, 3):
-        page = client.get(f"/m/pumps/inbox?page={number}").text
+        page = client.get(f"/m/pumps/inbox?by=alarm&page={number}").text
         seen += re.findall(r'name="id" value="(\d+)"', page)
     assert len(seen) == len(set(seen)) == 15
     assert 'rel="next"' not in page
+
+
+def test_alarms_of_an_entity_are_one_line_of_the_inbox(console, client):
+    page = client.get("/m/pumps/inbox").text
+    numbers = [alarm.id for alarm in reversed(open_alarms(console, kind="unseen"))]
+    together = " ".join(map(str, numbers))
+    assert f'name="id" value="{together}" form="verdict" data-alarms="12"' in page
+    assert ">2 incidents, 15 alarms</span>" in page
+    link = f"/m/pumps/incidents/{numbers[0]}"
+    assert f'href="{link}" aria-label="Incident {numbers[0]}, 12 alarms"' in page
+    shown = client.get(link).text
+    assert_no_inline(shown)
+    assert re.findall(r'<tr data-id="(\d+)"', shown) == [str(number) for number in numbers]
+    assert len(re.findall(r'name="id" value="\d+" form="verdict" checked', shown)) == 12
+    told = post(client, "/m/pumps/preview", id=together, choice="verdict:expected").text
+    assert "12 alarms as" in told
+    assert "No incident now" in client.get("/m/pumps/incidents/1").text
+
+
+def test_alarms_over_time_are_bars_that_lead_to_their_alarms(console, client):
+    first = open_alarms(console, kind="leak")[0].id
+    one = schema.rows.update().where(schema.rows.c.id == first)
+    at = console.ws.alarms.get(first).at
+    with console.ws.store.writing() as connection:
+        connection.execute(one.values(at=at - 7200))
+    page = client.get("/m/pumps/inbox?kind=leak").text
+    assert "alarms per 5 min, at most 2<" in page
+    links = re.findall(r'<a href="([^"]*since=[^"]*)"', page)
+    assert len(links) == 2
+    assert_no_inline(page)
+    shown = client.get(html.unescape(links[0])).text
+    assert re.findall(r'<tr data-id="(\d+)"', shown) == [str(first)]
+    assert re.search(r'href="/m/pumps/inbox\?kind=leak&amp;">All times<', shown)
+    with console.ws.store.writing() as connection:
+        connection.execute(one.values(at=at))
+
+
+def test_the_gap_between_incidents_is_set(console, client):
+    for gap, status in (("2.5", 200), ("none", 422), ("-1", 422), ("nan", 422)):
+        answer = post(client, "/m/pumps/settings", entity="machine", gap=gap)
+        assert answer.status_code == status
+    assert console.ws.ledger.settings("pumps")["gap"] == 2.5
+    assert 'name="gap" value="2.5"' in client.get("/settings?model=pumps").text
+    post(client, "/m/pumps/settings", entity="machine", gap="")
+    assert "gap" not in console.ws.ledger.settings("pumps")
 
 
 def test_those_who_only_look_have_no_forms_and_may_not_post(console):

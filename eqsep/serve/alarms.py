@@ -105,7 +105,8 @@ class Filter(BaseModel):
     entity: str | None = None
     assignee: str | None = None  # "" is nobody
     min_score: float | None = None
-    since: float | None = None  # in seconds since 1970
+    since: float | None = None  # in seconds since 1970, as is `until`
+    until: float | None = None
     column: str | None = None  # rows with this value in this column; "missing" finds none
     value: str | None = None
     order: Literal["at", "score"] = "at"  # newest or highest first
@@ -132,6 +133,8 @@ class Filter(BaseModel):
             found.append(table.now_score >= self.min_score)
         if self.since is not None:
             found.append(table.at >= self.since)
+        if self.until is not None:
+            found.append(table.at < self.until)
         if self.column and self.value is not None:
             found.append(_holds(self.column, self.value))
         return found
@@ -151,6 +154,11 @@ class Group:
 
     alarms: list[Alarm]
     columns: list[str]  # those that add most to the scores of the first five
+
+
+def first_name(kind: str) -> str:
+    """The most likely of several names."""
+    return kind.split(OR)[0]
 
 
 def _holds(column: str, value: str) -> ColumnElement[bool]:
@@ -287,7 +295,7 @@ class Alarms:
         where = and_(table.c.model == name, *_OPEN.conditions())
         counted: Counter[str] = Counter()
         for named, n in self._store.rows(query.where(where)):
-            counted[named.split(OR)[0]] += int(n)
+            counted[first_name(named)] += int(n)
         return dict(counted.most_common())
 
     def explained(self, number: int) -> Alarm:
@@ -382,10 +390,18 @@ class Alarms:
         if len(unseen) < 2:
             return []
         members: dict[int, list[Alarm]] = {}
-        found = groups_of(self._directions(name, unseen)).tolist()
-        for alarm, group in zip(unseen, found, strict=True):
-            members.setdefault(group, []).append(alarm)
+        for alarm, look in zip(unseen, self._looks(name, unseen), strict=True):
+            members.setdefault(look, []).append(alarm)
         return sorted((m for m in members.values() if len(m) > 1), key=lambda m: -len(m))
+
+    def looks(self, name: str, numbers: Sequence[int]) -> dict[int, int]:
+        """Which rows look alike: those with the same number. Of many rows, the newest have one."""
+        alarms = self.some(sorted(numbers)[-_MOST:])
+        return {a.id: look for a, look in zip(alarms, self._looks(name, alarms), strict=True)}
+
+    def _looks(self, name: str, alarms: list[Alarm]) -> list[int]:
+        found: list[int] = groups_of(self._directions(name, alarms)).tolist() if alarms else []
+        return found
 
     def _directions(self, name: str, alarms: list[Alarm]) -> np.ndarray:
         live = self._ledger.in_use(name)[0]

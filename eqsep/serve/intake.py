@@ -13,7 +13,7 @@ from eqsep.detector.explainer import Explanation
 from eqsep.detector.model import Model, Verdicts
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
-from eqsep.serve.ledger import Ledger, Row, rows_for
+from eqsep.serve.ledger import Ledger, Row, entity_column, rows_for
 from eqsep.serve.runs import OpenRuns
 from eqsep.serve.store import Store, now
 from eqsep.serve.watching import Watching
@@ -151,9 +151,10 @@ class Intake:
         answers, shadow = _answers(scored.verdicts, version), scored.shadow
         with self._lock:
             draws = self._rng.random(len(answers)).tolist()
+        entity = entity_column(settings, self._ledger.detector(version).plan_)
         stored = [i for i, a in enumerate(answers) if a.alarm or draws[i] < self._keep_quiet]
         values = [
-            _values(name, scored.good[i], answers[i], settings.get("entity"))
+            _values(name, scored.good[i], answers[i], entity)
             | {
                 "drawn": not answers[i].alarm and draws[i] < self._keep_quiet / 2,
                 "shadow_score": None if shadow is None else float(shadow.score[i]),

@@ -16,6 +16,7 @@ from eqsep.detector import Detector
 from eqsep.detector.audit import rows_to_learn
 from eqsep.detector.evidence import gather
 from eqsep.detector.model import Model
+from eqsep.detector.plan import Plan
 from eqsep.errors import EqsepWarning, UserError
 from eqsep.labels import NORMAL
 from eqsep.persistence.files import model_bytes, model_of
@@ -71,6 +72,12 @@ class Change:
     note: str = ""
     lesson: Lesson | None = None
     source: int | None = None
+
+
+def entity_column(settings: dict[str, Any], plan: Plan) -> str | None:
+    """The column that names the entity of a row: the one that was set, else that of groups."""
+    grouping = plan.holdout.grouping
+    return settings.get("entity") or (None if grouping is None else grouping.columns[0]) or None
 
 
 def lineage(connection: Connection, number: int) -> list[int]:

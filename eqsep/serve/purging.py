@@ -8,7 +8,7 @@ from eqsep.detector import Detector
 from eqsep.errors import UserError
 from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
-from eqsep.serve.ledger import FORGET, LEARN, Ledger, Lesson, Row
+from eqsep.serve.ledger import FORGET, LEARN, Ledger, Lesson, Row, entity_column
 from eqsep.serve.people import audit_entry
 from eqsep.serve.runs import forget_runs, run_columns
 from eqsep.serve.store import Store
@@ -38,12 +38,13 @@ class Purging:
         Versions from its first lesson until now cannot be restored afterwards.
         """
         live, _, settings = self._ledger.in_use(name)
-        column = settings.get("entity")
+        plan = self._ledger.detector(live).plan_
+        column = entity_column(settings, plan)
         if column is None:
             raise UserError(
                 f"The model {name!r} has no column for the entity of a row: set its entity first."
             )
-        is_run = run_columns(self._ledger.detector(live).plan_)[0] == column
+        is_run = run_columns(plan)[0] == column
         lessons, learnt = self._lessons(name, column, entity)
         done: list[int] = []
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Self
 
 from eqsep.serve.alarms import Alarms, Queue
+from eqsep.serve.incidents import Folding
 from eqsep.serve.intake import Intake
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.people import People
@@ -56,6 +57,7 @@ class Workspace:
         self.watching = Watching(self.store, self.ledger, workers=workers)
         self.intake = Intake(self.store, self.ledger, self.watching, keep_quiet=keep_quiet)
         self.alarms = Alarms(self.store, self.ledger)
+        self.folding = Folding(self.store, self.ledger, self.alarms)  # alarms to incidents
         self.verdicts = Verdicts(self.store, self.ledger, self.alarms)
         self.queue = Queue(self.store, self.alarms)  # rows whose labels would help most
         self.people = People(self.store)

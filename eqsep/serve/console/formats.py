@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from eqsep.labels import NORMAL, OR, UNSEEN
-from eqsep.serve.alarms import MISSING
+from eqsep.serve.alarms import MISSING, first_name
 from eqsep.serve.verdicts import Fit
 
 _HUES = 8
@@ -20,11 +20,6 @@ def hue(kind: str) -> str:
     if kind in (UNSEEN, NORMAL):
         return kind
     return f"kind-{hashlib.sha256(kind.encode()).digest()[0] % _HUES}"
-
-
-def first_name(kind: str) -> str:
-    """The most likely of several names."""
-    return kind.split(OR)[0]
 
 
 def other_names(kind: str) -> str:
@@ -49,6 +44,19 @@ def ago(at: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
     return "now"
+
+
+def lasting(seconds: float) -> str:
+    """A length of time, in the largest unit that it fills."""
+    size, unit = next((one for one in _UNITS if seconds >= one[0]), _UNITS[-1])
+    n = seconds / size
+    return f"{f'{n:.0f}' if n >= 10 else f'{n:.1f}'.removesuffix('.0')} {unit}"
+
+
+def clock(at: float) -> str:
+    """A time of day, with the date where it is another day."""
+    then, today = datetime.fromtimestamp(at, UTC), datetime.fromtimestamp(time.time(), UTC)
+    return f"{then:%H:%M} UTC" if then.date() == today.date() else f"{then:%Y-%m-%d %H:%M} UTC"
 
 
 def moment(at: float) -> str:
@@ -97,7 +105,7 @@ def plural(n: int, word: str) -> str:
 FILTERS = {
     function.__name__: function
     for function in (
-        *(ago, first_name, fitting, hue, in_query, iso, moment),
+        *(ago, clock, first_name, fitting, hue, in_query, iso, lasting, moment),
         *(other_names, plural, score, share, shown, signed),
     )
 }

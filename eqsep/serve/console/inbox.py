@@ -15,9 +15,11 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.alarms import Alarm, Filter, Said
-from eqsep.serve.console.formats import first_name, plural
+from eqsep.serve.alarms import Alarm, Filter, Said, first_name
+from eqsep.serve.console.formats import plural
 from eqsep.serve.console.pages import Pages, Posted
+from eqsep.serve.incidents import Incident, over_time
+from eqsep.serve.ledger import entity_column
 from eqsep.serve.store import Missing
 from eqsep.serve.verdicts import FALSE, TEACHING, TRUE, Change, Preview, fits_now
 from eqsep.serve.web.guards import Judge
@@ -32,8 +34,10 @@ _STATES = {
 }
 _ORDERS = {"at": "newest first", "score": "highest first"}
 _AGES = {"": "any", "3600": "last hour", "86400": "last day", "604800": "last week"}
-_CHOSEN = {"state": "open", "order": "at", "min_score": "", "age": ""}  # filters at first
+_FOLDS = {"incident": "incidents", "alarm": "single alarms"}
+_CHOSEN = {"by": "incident", "state": "open", "order": "at", "min_score": ""}  # filters at first
 _CHOSEN |= dict.fromkeys(("kind", "entity", "assignee", "column", "value"), "")
+_CHOSEN |= dict.fromkeys(("age", "since", "until"), "")
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
@@ -53,7 +57,7 @@ def _query(chosen: dict[str, str]) -> str:
 
 
 def _filter(chosen: dict[str, str]) -> Filter:
-    given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
+    given: dict[str, Any] = {n: text for n, text in chosen.items() if text and n != "by"}
     if "age" in given:
         age = given.pop("age")
         if not age.isdecimal():
@@ -63,6 +67,19 @@ def _filter(chosen: dict[str, str]) -> Filter:
         return Filter(**given)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from error
+
+
+class _Line(NamedTuple):
+    """A line of the inbox: an incident, and the alarm of it with the highest score."""
+
+    incident: Incident
+    alarm: Alarm
+
+
+def _entity_name(pages: Pages, model: str) -> str:
+    """What an entity is called: its column."""
+    ledger = pages.ws.ledger
+    return entity_column(ledger.settings(model), ledger.live_detector(model).plan_) or "entity"
 
 
 def _judging(pages: Pages, model: str) -> dict[str, Any]:
@@ -83,7 +100,18 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
     def inbox(request: Request, model: str, page: int = 1) -> Response:
         chosen, page = _chosen(request), max(page, 1)
         start = PER_PAGE * (page - 1)
-        found = ws.alarms.inbox(model, _filter(chosen), limit=PER_PAGE, offset=start)
+        if chosen["by"] not in _FOLDS:
+            raise UserError(f"The filter by is one of {', '.join(_FOLDS)}, got {chosen['by']!r}.")
+        is_folded = chosen["by"] == "incident" and chosen["state"] != "quiet"
+        wanted, n = _filter(chosen), PER_PAGE if is_folded else 0
+        found = ws.folding.incidents(model, wanted, limit=n, offset=start)
+        worst = [incident.worst for incident in found.incidents]
+        alarms = ws.alarms.with_reasons(
+            ws.alarms.some(worst)
+            if is_folded
+            else ws.alarms.inbox(model, wanted, limit=PER_PAGE, offset=start).alarms
+        )
+        total = found.total if is_folded else found.n_alarms
         kinds = ws.alarms.kinds(model)
         columns = dict.fromkeys(ws.ledger.live_detector(model).plan_.table_columns)
         if chosen["kind"]:  # also shown without open alarms
@@ -94,16 +122,20 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "inbox.html",
             heading="Inbox",
-            alarms=ws.alarms.with_reasons(found.alarms),
-            total=found.total,
+            alarms=alarms,
+            lines=[_Line(*both) for both in zip(found.incidents, alarms, strict=is_folded)],
+            found=found,
+            is_folded=is_folded,
             page=page,
-            pages=max(1, math.ceil(found.total / PER_PAGE)),
+            pages=max(1, math.ceil(total / PER_PAGE)),
             chosen=chosen,
             filtered=chosen != _CHOSEN,
             query=_query(chosen),
             newest=time.time(),
             kinds_open=kinds,
             orders=_ORDERS,
+            folds=_FOLDS,
+            unbounded=_query({**chosen, "since": "", "until": ""}),
             states=_STATES,
             ages=_AGES,
             columns=columns,
@@ -118,6 +150,25 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         newer = _filter(chosen).model_copy(update={"since": after})
         n = ws.alarms.inbox(model, newer, limit=1).total
         return pages.panel(request, "panel_fresh.html", heading="Inbox", n=n, query=_query(chosen))
+
+    @routes.get("/m/{model}/incidents/{number}")
+    def incident(request: Request, model: str, number: int) -> Response:
+        found = None
+        with suppress(Missing):
+            found = ws.folding.incident(model, number)
+        alarms = [] if found is None else ws.alarms.with_reasons(ws.alarms.some(found.alarms))
+        return pages.show(
+            request,
+            "incident.html",
+            heading="Incident",
+            current="inbox",
+            number=number,
+            incident=found,
+            alarms=alarms,
+            bars=over_time([alarm.at for alarm in alarms]),
+            entity_name=_entity_name(pages, model),
+            **_judging(pages, model),
+        )
 
     @routes.get("/m/{model}/alarms/{number}")
     def alarm(request: Request, model: str, number: int) -> Response:
@@ -142,7 +193,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             history=ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             verdicts=ws.verdicts.of_row(number),
             batch=[] if found.verdict is None else ws.verdicts.given_with(found.verdict),
-            entity_name=ws.ledger.settings(model).get("entity") or "entity",
+            entity_name=_entity_name(pages, model),
             **_judging(pages, model),
         )
 
@@ -155,7 +206,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             current="inbox",
             name=name,
             history=ws.alarms.with_reasons(ws.alarms.history(model, name)),
-            entity_name=ws.ledger.settings(model).get("entity") or "entity",
+            entity_name=_entity_name(pages, model),
             **_judging(pages, model),
         )
 

@@ -1,6 +1,7 @@
 """The screens about a model: its versions, the watch, and the settings."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,6 +14,7 @@ from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.serve.console.formats import plural, score, share
 from eqsep.serve.console.pages import Pages, Posted, path_of
+from eqsep.serve.incidents import GAP, MOST_GAP
 from eqsep.serve.ledger import ADD, FORGET, LEARN, MERGE, REVERT
 from eqsep.serve.watching import DELTA, Minute
 from eqsep.serve.web import guards
@@ -123,6 +125,14 @@ def _every(counted: list[Minute]) -> list[Minute]:
     return [found.get(at, Minute(at, 0, 0, 0)) for at in range(first, last + 1, 60)]
 
 
+def _minutes(text: str) -> float | None:
+    """A number of minutes; None for an empty text."""
+    with suppress(ValueError):
+        if not text or 0 < float(text) <= MOST_GAP:
+            return float(text) if text else None
+    raise UserError(f"Expected up to {MOST_GAP:,.0f} minutes, got {text!r}.")
+
+
 def _add_settings(routes: APIRouter, pages: Pages) -> None:
     ws = pages.ws
 
@@ -132,7 +142,9 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
         is_admin = guards.person(request).may("admin")
         values: dict[str, Any] = {"token": "", "issued_to": "", "said": ""} | said
         if chosen is not None:
-            values["columns_set"] = {"entity": None, "time": None} | ws.ledger.settings(chosen)
+            nothing = {"entity": None, "time": None, "gap": None}
+            values["columns_set"] = nothing | ws.ledger.settings(chosen)
+            values["gap"] = GAP
         return pages.show(
             request,
             "settings.html",
@@ -174,7 +186,10 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
 
     @routes.post("/m/{model}/settings")
     def change(request: Request, by: Admin, model: str, form: Posted) -> Response:
-        changes = {name: str(form.get(name, "")) or None for name in ("entity", "time")}
+        changes: dict[str, Any] = {
+            name: str(form.get(name, "")) or None for name in ("entity", "time")
+        }
+        changes["gap"] = _minutes(str(form.get("gap", "")).strip())
         ws.ledger.set_settings(model, **changes)
         ws.people.log(by, "settings", model=model, **changes)
         return shown(request, model, said="Saved: it holds for rows that arrive from now on.")

@@ -16,6 +16,7 @@ from eqsep.errors import UserError
 from eqsep.evaluation.promises import Share
 from eqsep.persistence.files import model_of
 from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
+from eqsep.serve.incidents import MOST_GAP, Incident, Incidents
 from eqsep.serve.intake import Answer
 from eqsep.serve.ledger import Lesson, Replay, Version
 from eqsep.serve.people import Entry, Person, Session
@@ -211,6 +212,16 @@ def _alarms(routes: APIRouter, service: Service) -> None:
         """The alarms of a model that pass the filter, the newest first."""
         return ws.alarms.inbox(name, sought, limit=sought.limit, offset=sought.offset)
 
+    @routes.get("/models/{name}/incidents")
+    def incidents(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Incidents:
+        """The alarms that pass the filter, folded by entity and time: the latest incident first."""
+        return ws.folding.incidents(name, sought, limit=sought.limit, offset=sought.offset)
+
+    @routes.get("/models/{name}/incidents/{id}")
+    def incident(_: Viewer, name: str, id: int) -> Incident:
+        """The incident of an alarm."""
+        return ws.folding.incident(name, id)
+
     @routes.get("/models/{name}/groups")
     def groups(_: Viewer, name: str) -> list[Group]:
         """Open alarms of unseen kinds, in groups that look alike."""
@@ -310,6 +321,8 @@ class Settings(Body):
 
     entity: Text | None = None
     time: Text | None = None
+    # minutes without an alarm that end an incident
+    gap: Annotated[float, Field(gt=0, le=MOST_GAP)] | None = None
 
 
 class NewToken(Body):
@@ -381,7 +394,7 @@ def _models(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/models/{name}/settings")
     def settings(by: Admin, name: str, asked: Settings) -> Model:
-        """Set the columns of the entity and of the time."""
+        """Set the columns of the entity and of the time, and the gap between incidents."""
         changes = asked.model_dump(exclude_unset=True)
         ws.ledger.set_settings(name, **changes)
         ws.people.log(by, "settings", model=name, **changes)

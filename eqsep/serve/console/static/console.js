@@ -57,7 +57,7 @@ function select(row, wanted) {
   if (!box) return;
   if (box === lent) lent = null;
   box.checked = wanted ?? !box.checked;
-  const what = box.dataset.alarms ? box.parentElement.textContent.replace("Select g", "G") : `Alarm ${box.value}`;
+  const what = box.ariaLabel.replace(/^Select (.)/, (_, first) => first.toUpperCase());
   say(`${what} ${box.checked ? "selected" : "no longer selected"}`);
   count();
 }
@@ -99,7 +99,7 @@ document.addEventListener("change", (event) => {
 /* On the page of one alarm, j and k go through the alarms of the list it was opened from. */
 
 function keepOrder() {
-  const found = rows().map((row) => row.dataset.id);
+  const found = rows().map((row) => one(".open", row).pathname);
   if (one("#list") && found.length) sessionStorage.setItem("alarms", JSON.stringify(found));
   if (location.pathname.endsWith("/inbox")) sessionStorage.setItem("inbox", location.pathname + location.search);
 }
@@ -115,11 +115,11 @@ function inbox() {
 }
 
 function neighbour(step) {
-  const here = location.pathname.match(/^(.*\/alarms\/)(\d+)$/);
-  if (!here) return false;
+  const here = location.pathname;
+  if (!/\/alarms\/\d+$/.test(here)) return false;
   const order = JSON.parse(sessionStorage.getItem("alarms") ?? "[]");
-  const next = order[order.indexOf(here[2]) + step];
-  if (order.includes(here[2]) && next) location.assign(here[1] + next);
+  const next = order[order.indexOf(here) + step];
+  if (order.includes(here) && next) location.assign(next);
   else say("No further alarm in the list");
   return true;
 }
