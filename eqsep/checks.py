@@ -7,9 +7,9 @@ them `DataWarning`. To keep a column that you have checked, silence its warning:
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -24,8 +24,20 @@ from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance
 _ENOUGH = 5  # anomalies: fewer are separated by chance
-_REPEATED = 2  # rows for each name: with fewer, names identify rows, not kinds
-_HIGH = {False: 0.97, True: 0.9}  # thresholds above which little is left for anomalies, by doubt
+_LEAKS = 0.99  # the average precision of a column above which it gives the labels away
+_WRONG_ROWS, _WRONG_ANOMALIES = 0.01, 0.05  # shares of a leak that somebody has corrected in part
+_MOST_CODES, _ROWS_A_CODE = 50, 4  # distinct numbers, and rows for each: others are measured
+_MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
+# Of an anomalous kind, or of all anomalies, the share that a flag marks if it is a label.
+_WHOLE_KIND, _MARKED_SHARE = 0.9, 1 / 8
+_COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
+# Above the threshold, at least: with fewer, less than half of new anomalies are.
+_LEAST_ABOVE = {
+    "held-out anomalies": 0.5,
+    "learnt anomalies": 0.7,
+    "made-up rows far from all": 0.1,
+}
+HELD_OUT, LEARNT, MADE_UP = _LEAST_ABOVE
 _LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
 _FEWEST_DISTINCT = 20  # rows: fewer may occur equally often by chance
@@ -40,11 +52,11 @@ class DataWarning(EqsepWarning):
 
 
 class LeakingColumnWarning(DataWarning):
-    """A column alone tells all anomalous rows from the normal ones."""
+    """A column alone tells anomalous rows, or those of one kind, from all others."""
 
 
 class CountingColumnWarning(DataWarning):
-    """A column of numbers rises or falls from row to row."""
+    """A column of numbers counts the rows, or is an id."""
 
 
 class DecimalCommaWarning(DataWarning):
@@ -64,11 +76,11 @@ class LabelSpellingWarning(DataWarning):
 
 
 class HighThresholdWarning(DataWarning):
-    """The threshold is so high that anomalies hardly get above it."""
+    """Too few of the labelled anomalies, or of any rows, score above the threshold."""
 
 
 class DoubtedThresholdWarning(HighThresholdWarning):
-    """It is so high because of rows that may be anomalies which nobody has labelled."""
+    """The same, where rows that may be unlabelled anomalies set the threshold."""
 
 
 class DependentRowsWarning(DataWarning):
@@ -142,32 +154,49 @@ def warn_of(findings: Iterable[Finding]) -> None:
         warn(finding.warning())
 
 
-def check_columns(rows: Table, code: np.ndarray) -> list[Finding]:
-    """Findings on the columns of rows to learn, 0 in `code` if normal, above 0 if anomalous."""
-    return [*counting_columns(rows), *decimal_commas(rows), *leaking_columns(rows, code)]
+def check_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) -> list[Finding]:
+    """Findings on the columns of rows to learn: `code` is 0 if normal, i + 1 if of `kinds[i]`."""
+    return [*counting_columns(rows), *decimal_commas(rows), *leaking_columns(rows, code, kinds)]
 
 
 def counting_columns(rows: Table) -> list[Finding]:
-    """A finding for each column of numbers that rises or falls from row to row; some may tie."""
+    """A finding for each column of numbers that counts the rows, or is an id in any order."""
     if rows.n_rows <= _FEW:
         return []
-    return [
-        Finding(
-            CountingColumnWarning,
-            f"Column {column.name!r} rises or falls from row to row, as numbers of rows do: new "
-            f"rows may lie beyond all that was learnt, and raise alarms for that alone.",
-            "If it only counts the rows, leave it out of X.",
-            {"column": column.name},
+    found = []
+    for column in rows.columns:
+        if column.kind != "number":
+            continue
+        if _is_counter(column.values):
+            what = "rises or falls from row to row, as numbers of rows do"
+        elif _is_id(column.values):
+            what = "is another whole number in each row, as ids are"
+        else:
+            continue
+        found.append(
+            Finding(
+                CountingColumnWarning,
+                f"Column {column.name!r} {what}: new rows may lie beyond all that was learnt, and "
+                f"raise alarms for that alone.",
+                "If it only counts or names the rows, leave it out of X.",
+                {"column": column.name},
+            )
         )
-        for column in rows.columns
-        if column.kind == "number" and _is_counter(column.values)
-    ]
+    return found
 
 
 def _is_counter(values: np.ndarray) -> bool:
     steps = np.diff(values)
     one_way = bool((steps >= 0).all() or (steps <= 0).all())
     return one_way and int(np.count_nonzero(steps)) >= _FEW
+
+
+def _is_id(values: np.ndarray) -> bool:
+    """Whether whole numbers are all distinct, in a range where drawn ones would not be."""
+    low, high = values.min(), values.max()  # NaN, which fails the next test, if one is missing
+    if not len(values) ** 2 > 2 * _COLLISIONS * (high - low + 1) or (values % 1).any():
+        return False
+    return len(np.unique(values)) == len(values)
 
 
 def decimal_commas(rows: Table) -> list[Finding]:
@@ -197,31 +226,123 @@ def decimal_commas(rows: Table) -> list[Finding]:
     ]
 
 
-def leaking_columns(rows: Table, code: np.ndarray) -> list[Finding]:
-    """A finding for each column that alone separates all anomalous rows from the normal ones."""
-    anomalous, normal = code > 0, code == 0
-    if anomalous.sum() < _ENOUGH or normal.sum() < _ENOUGH:
+def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) -> list[Finding]:
+    """A finding for each column that alone gives the labels away, or those of one kind.
+
+    It does if its average precision is above .99, by its numbers in either direction or by the
+    share of anomalies at each of its values; if at most 1 % of the rows and 5 % of the anomalies
+    disagree; or if it has two values, one of them in anomalous rows only: in most rows of a kind.
+    """
+    known = code >= 0
+    is_anomaly = code[known] > 0
+    if not _ENOUGH <= is_anomaly.sum() <= len(is_anomaly) - _ENOUGH:
         return []
-    return [
-        Finding(
-            LeakingColumnWarning,
-            f"Column {column.name!r} alone tells every anomalous row from every normal one.",
-            "If it is known only together with the label, leave it out of X.",
-            {"column": column.name},
+    found = []
+    for column in rows.columns:
+        scores = [s for s in _scores(column, known, is_anomaly) if _may_leak(s, is_anomaly)]
+        leak = max((_ranked(score, is_anomaly) for score in scores), default=_NO)
+        if leak.is_leak:
+            what = f"tells anomalous rows from normal ones{leak}"
+        elif (mark := _marked(column, code, kinds)) is not None:
+            leak, what = mark
+        else:
+            continue
+        found.append(
+            Finding(
+                LeakingColumnWarning,
+                f"Column {column.name!r} alone {what}.",
+                "If it is known only together with the label, leave it out of X.",
+                {"column": column.name, "average_precision": round(leak.average_precision, 4)},
+            )
         )
-        for column in rows.columns
-        if _separates(column, anomalous, normal)
-    ]
+    return found
 
 
-def _separates(column: Column, anomalous: np.ndarray, normal: np.ndarray) -> bool:
-    if column.kind in ("text", "mixed", "boolean"):
-        names, place = column.names()
-        few = len(names) * _REPEATED <= len(place)
-        return few and not set(place[anomalous].tolist()) & set(place[normal].tolist())
-    values = np.where(np.isnan(column.values), -np.inf, column.values)
-    high, low = values[anomalous], values[normal]
-    return bool(high.min() > low.max() or high.max() < low.min())
+class _Ranking(NamedTuple):
+    """How well a column alone ranks anomalies above all other rows."""
+
+    average_precision: float
+    wrong: int  # rows on the wrong side of the best limit
+    rows: int
+    anomalies: int
+
+    @property
+    def is_leak(self) -> bool:
+        agrees = self.wrong <= min(_WRONG_ROWS * self.rows, _WRONG_ANOMALIES * self.anomalies)
+        return self.average_precision > _LEAKS or (self.rows > 0 and agrees)
+
+    def __str__(self) -> str:
+        wrong = f", and {self.wrong:,} of {self.rows:,} rows disagree" if self.wrong else ""
+        return f": its average precision is {self.average_precision:.3f}{wrong}"
+
+
+_NO = _Ranking(0.0, 0, 0, 0)
+
+
+def _ranked(score: np.ndarray, is_anomaly: np.ndarray) -> _Ranking:
+    """The average precision of a score, equal ones together, and the errors of the best limit."""
+    order = np.argsort(-score, kind="stable")
+    score, n = score[order], int(is_anomaly.sum())
+    last = np.flatnonzero(np.append(score[1:] != score[:-1], True))
+    found = np.cumsum(is_anomaly[order])[last]
+    precision = np.diff(found, prepend=0) @ (found / (last + 1)) / n
+    wrong = int((last + 1 - found + n - found).min())
+    return _Ranking(float(precision), wrong, len(score), n)
+
+
+def _scores(column: Column, known: np.ndarray, is_anomaly: np.ndarray) -> Iterator[np.ndarray]:
+    """How a column may rank the rows that have a label: its numbers, or the rates of its values."""
+    if column.kind in NUMERIC:
+        values = np.where(np.isnan(column.values), -np.inf, column.values)[known]
+        yield from (values, -values)
+    place = _places(column)
+    if place is not None:
+        place = place[known]
+        rows, anomalies = np.bincount(place), np.bincount(place, is_anomaly)
+        # Without the row itself, so that a value of one row says nothing.
+        yield (anomalies[place] - is_anomaly) / np.maximum(rows[place] - 1, 1)
+
+
+def _may_leak(score: np.ndarray, is_anomaly: np.ndarray) -> bool:
+    """Whether hardly a normal row scores as high as half of the anomalies: no leak without."""
+    n = int(is_anomaly.sum())
+    middle = np.partition(score[is_anomaly], n // 2)[n // 2]
+    return int((score[~is_anomaly] >= middle).sum()) <= _WRONG_ANOMALIES * n + 1
+
+
+def _places(column: Column) -> np.ndarray | None:
+    """The place of each row's value among the distinct ones; None where numbers are no codes."""
+    if column.kind in ("text", "mixed"):
+        return column.names()[1]
+    most = min(_MOST_CODES, len(column.values) // _ROWS_A_CODE)
+    if len(np.unique(column.values[: 20 * _MOST_CODES])) > most:
+        return None
+    distinct, place = np.unique(column.values, return_inverse=True)
+    return None if len(distinct) > most else place
+
+
+def _marked(column: Column, code: np.ndarray, kinds: Sequence[str]) -> tuple[_Ranking, str] | None:
+    """How the rarer of two values ranks anomalies, and of which kind, if all rows with it are."""
+    place, known = _places(column), code >= 0
+    if place is None or len(times := np.bincount(place)) != 2:
+        return None
+    marked = (place == np.argmin(times)) & known
+    n = int(marked.sum())
+    if n < _MARKED or (code[marked] == 0).sum() > _WRONG_ROWS * n:
+        return None
+    inside, rows = (np.bincount(code[some], minlength=2)[1:] for some in (marked, known))
+    share = inside / np.maximum(rows[: len(inside)], 1)
+    best = int(share.argmax())
+    if len(kinds) > 1 and share[best] >= _WHOLE_KIND:
+        own, name = code == best + 1, f"rows of the kind {kinds[best]!r}"
+    elif n >= _MARKED_SHARE * (code > 0).sum():
+        own, name = code > 0, "anomalous rows"
+    else:
+        return None
+    leak = _ranked(marked[known].astype(float), own[known])
+    part = f"{(marked & own).sum():,} of {own.sum():,}"
+    figure = f"its average precision is {leak.average_precision:.3f}"
+    return leak, f"marks {part} {name}, and no normal one: {figure} of these"
 
 
 def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> list[Finding]:
@@ -289,21 +410,26 @@ def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
     ]
 
 
-def check_threshold(threshold: float, *, rate: float, doubted: bool = False) -> list[Finding]:
-    """A finding if the threshold for this false-alarm rate is so high that few anomalies reach it.
+def check_threshold(
+    threshold: float, scores: np.ndarray, *, of: str, rate: float, doubted: bool
+) -> list[Finding]:
+    """A finding if few of these scores, `of` anomalies or `MADE_UP` rows, exceed the threshold.
 
-    If they are `doubted`, the held-out rows that set it may be anomalies.
+    New anomalies score lower than those that were `LEARNT`. If they are `doubted`, the held-out
+    rows that set the threshold may be anomalies.
     """
-    if threshold < _HIGH[doubted]:
+    n = len(scores)
+    above = float(np.sum(scores > threshold)) / max(n, 1)
+    if n < _ENOUGH or above >= _LEAST_ABOVE[of]:
         return []
-    near = f"The threshold, {threshold:.3f}, is near 1 or above, the score of rows far from all"
+    later = ", and fewer new ones will" if of == LEARNT else ""
+    few = f"Of {n:,} {of} {above:.0%} score above the threshold, {threshold:.3f}{later}"
     if doubted:
         return [
             Finding(
                 DoubtedThresholdWarning,
-                f"{near}: more than {rate:.2%} of the held-out rows score this high, and nobody "
-                f"has called them normal. Some of these are likely to be anomalies that nobody has "
-                f"labelled; while they set the threshold, few anomalies will raise an alarm.",
+                f"{few}: more than {rate:.2%} of the held-out rows score this high, and nobody has "
+                f"called them normal. Some are likely to be anomalies that nobody has labelled.",
                 "eqsep.detector.suspects lists them: label the anomalies among them, or allow a "
                 "higher false_alarm_rate.",
             )
@@ -311,9 +437,8 @@ def check_threshold(threshold: float, *, rate: float, doubted: bool = False) -> 
     return [
         Finding(
             HighThresholdWarning,
-            f"{near}: more than {rate:.2%} of the normal rows score this high. Few anomalies will "
-            f"raise an alarm.",
-            "Leave out columns of codes or ids, set a larger n_landmarks, or allow a higher "
+            f"{few}: more than {rate:.2%} of the normal rows score this high.",
+            "Add columns that show anomalies, leave out ids and codes, or allow a higher "
             "false_alarm_rate.",
         )
     ]
@@ -449,8 +574,13 @@ def _follows(values: np.ndarray) -> float | None:
 
 
 def _in_stretches(column: Column) -> bool:
-    """Whether the rows of each name are consecutive, as those of a recording are."""
+    """Whether the rows of each name are consecutive, as those of a recording are.
+
+    Names are texts or whole numbers: others are measured, by a slow sensor if they repeat.
+    """
     if column.kind not in ("text", "number") or not len(column.values) or column.is_empty:
+        return False
+    if column.kind == "number" and not (column.values % 1 == 0).all():
         return False
     values = column.values if column.kind == "number" else column.names()[1]
     changes, n_values = np.count_nonzero(np.diff(values)), len(np.unique(values))

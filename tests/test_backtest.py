@@ -1,6 +1,7 @@
 """Backtests: what was known when, exactly; no word of the future; kinds caught before a label."""
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from eqsep import Detector
+from eqsep.checks import DependentRowsWarning
 from eqsep.cli import app
 from eqsep.detector import Config
 from eqsep.errors import UserError
@@ -55,6 +57,17 @@ def test_models_begin_when_labels_are_there_and_alarms_are_so_many_a_day(found):
     assert found.false_alarms["eqsep"].total == 8 * 60 - 39
     assert found.promises["eqsep"].alarms == found.false_alarms["eqsep"].count
     assert found.promises["shadow"].rank > 0
+
+
+def test_nobody_is_told_to_pass_times_that_a_backtest_goes_by():
+    X, kind, time = story()
+    X[:, 0] += np.cumsum(np.random.default_rng(1).normal(size=len(X)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        backtest({"eqsep": Learning(DETECTOR)}, X, kind, time=time, schedule=PLAN)
+        assert not [w for w in caught if issubclass(w.category, DependentRowsWarning)]
+        clone(DETECTOR).fit(X, kind)  # where rows come without times
+    assert [w for w in caught if issubclass(w.category, DependentRowsWarning)]
 
 
 def test_a_kind_is_caught_with_its_first_rows_before_any_label(found):

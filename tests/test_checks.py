@@ -70,6 +70,15 @@ def test_columns_that_rise_or_fall_are_counters(values, counts):
     assert bool(checks.counting_columns(table(x=values))) is counts
 
 
+def test_ids_in_any_order_are_found_and_measurements_are_not():
+    rng = np.random.default_rng(0)
+    ids = rng.permutation(4000)[:400]
+    (found,) = checks.counting_columns(table(x=ids, y=ids / 7, z=rng.integers(0, 4000, 400)))
+    assert found.message.startswith("Column 'x' is another whole number in each row, as ids are")
+    assert "only counts or names the rows" in in_command(found.warning())
+    assert not checks.counting_columns(table(x=rng.integers(0, 10**9, 400)))  # distinct by chance
+
+
 def test_only_numbers_count():
     assert not checks.counting_columns(table(x=[f"{i:03d}" for i in range(N)]))
 
@@ -178,30 +187,33 @@ def test_labels_of_one_row_are_told():
     assert checks.check_labels({"scan": 1}, known=["scan"]) == []
 
 
-@pytest.mark.parametrize(("threshold", "found"), [(0.969, False), (0.97, True), (1.2, True)])
-def test_a_threshold_near_one_is_told(threshold, found):
-    findings = checks.check_threshold(threshold, rate=0.01)
-    assert bool(findings) is found
-    for finding in findings:
-        assert f"The threshold, {threshold:.3f}, is near 1" in finding.message
-        assert "1.00% of the normal rows" in finding.message
-        assert "n_landmarks" in finding.hint
-        assert "--landmarks" in in_command(finding.warning())
+def few_above(scores, *, of, doubted=False):
+    return checks.check_threshold(0.9, np.array(scores), of=of, rate=0.02, doubted=doubted)
 
 
-@pytest.mark.parametrize(("threshold", "found"), [(0.899, False), (0.9, True), (0.955, True)])
-def test_unlabelled_anomalies_are_named_where_doubted_rows_make_the_threshold_high(
-    threshold, found
-):
-    findings = checks.check_threshold(threshold, rate=0.02, doubted=True)
-    assert bool(findings) is found
-    for finding in findings:
-        assert f"The threshold, {threshold:.3f}, is near 1" in finding.message
-        assert "2.00% of the held-out rows score this high, and nobody has" in finding.message
-        assert "anomalies that nobody has labelled" in finding.message
-        assert "eqsep.detector.suspects lists them: label the anomalies" in finding.hint
-        words = in_command(finding.warning())
-        assert "eqsep suspects lists them: label the anomalies" in words
+@pytest.mark.parametrize(
+    ("of", "most"), [(checks.HELD_OUT, 4), (checks.LEARNT, 6), (checks.MADE_UP, 0)]
+)
+def test_a_high_threshold_is_one_that_few_anomalies_get_above(of, most):
+    """New anomalies score less than learnt ones, and any far row should score high."""
+    assert not few_above([1.0] * (most + 1) + [0.5] * (9 - most), of=of)
+    (found,) = few_above([1.0] * most + [0.5] * (10 - most), of=of)
+    assert found.message.startswith(f"Of 10 {of} {10 * most}% score above the threshold, 0.900")
+    assert ("fewer new ones will" in found.message) is (of == checks.LEARNT)
+    assert "2.00% of the normal rows score this high" in found.message
+    assert "higher false_alarm_rate" in found.hint
+    assert "higher --false-alarm-rate" in in_command(found.warning())
+    assert not few_above([0.5] * 4, of=of)  # too few to tell
+    assert not few_above([], of=of)
+
+
+def test_unlabelled_anomalies_are_named_where_doubted_rows_make_the_threshold_high():
+    (found,) = few_above([0.5] * 10, of=checks.HELD_OUT, doubted=True)
+    assert found.category is checks.DoubtedThresholdWarning
+    assert "2.00% of the held-out rows score this high, and nobody has" in found.message
+    assert "anomalies that nobody has labelled" in found.message
+    assert "eqsep.detector.suspects lists them: label the anomalies" in found.hint
+    assert "eqsep suspects lists them: label the anomalies" in in_command(found.warning())
 
 
 @pytest.fixture(scope="module")
@@ -273,6 +285,7 @@ EXPECTED = {
     checks.LabelSpellingWarning: 2,
     checks.CountingColumnWarning: 1,
     checks.DecimalCommaWarning: 1,
+    checks.LeakingColumnWarning: 1,  # though one row of 400 disagrees
     checks.DateColumnWarning: 1,
 }
 
@@ -323,13 +336,16 @@ def test_a_fit_raises_what_the_checks_find(way, monkeypatch):
     assert "'cold'" in str(single)
 
 
-def test_a_leak_is_told_by_a_fit():
+def test_a_leak_is_graded_and_told_by_a_fit():
     frame, kind = measurements()
-    kind[kind == "cold"] = "normal"
-    (leak,) = (
-        m for m in told(lambda: fit(frame, kind)) if isinstance(m, checks.LeakingColumnWarning)
-    )
-    assert "Column 'alarm' alone tells" in str(leak)
+    graded = []
+    for label in ("cold", "normal"):  # one anomaly is not marked, then all are
+        kind[5] = label
+        found = told(lambda: fit(frame, kind))
+        graded += [str(m) for m in found if isinstance(m, checks.LeakingColumnWarning)]
+    alone = "Column 'alarm' alone tells anomalous rows from normal ones: its average precision is"
+    assert graded[0].startswith(f"{alone} 0.978, and 1 of 400 rows disagree.")
+    assert graded[1].startswith(f"{alone} 1.000.")
 
 
 def test_clean_rows_are_learnt_in_silence():
@@ -354,12 +370,74 @@ def test_a_label_that_is_learnt_later_is_compared_with_those_before():
     assert told(lambda: one_class.partial_fit(X[:1])) == []
 
 
-def test_a_threshold_that_few_get_above_is_told_by_a_fit():
+def test_anomalies_that_are_like_normal_rows_are_told_by_a_fit_and_others_are_not():
     rng = np.random.default_rng(0)
-    codes = rng.permuted(np.resize(np.arange(20), (20, 600)), axis=1).T.astype(str)
-    rows = pd.DataFrame(codes).rename(columns=str).astype("category")
-    (high,) = told(lambda: Detector(n_landmarks=60, bandwidth=1 / 32, random_state=0).fit(rows))
-    assert isinstance(high, checks.HighThresholdWarning)
+    X, y = rng.normal(size=(900, 3)), np.resize(["normal"] * 8 + ["hot"], 900)
+    plain = Detector(false_alarm_rate=0.02, random_state=0, config=Config.fast())
+    (high,) = told(lambda: plain.fit(X[:, :1], y))
+    assert type(high) is checks.HighThresholdWarning
+    # With so narrow a kernel the threshold is high; rows whose columns do not go together still
+    # score higher, and where columns are independent no row does.
+    narrow = Detector(bandwidth=0.002, n_landmarks=300, random_state=0)
+    together = X @ [[1, 0, 1], [0, 1, 1], [0, 0, 0.1]]
+    odd = together + rng.choice([-9, 9], size=X.shape)
+    assert told(lambda: narrow.fit(together)) == []
+    assert narrow.threshold_ > 1
+    assert narrow.predict(odd).mean() > 0.5
+    (high,) = told(lambda: narrow.fit(X))
+    assert "Of 50 made-up rows far from all 0% score above" in str(high)
+    assert not narrow.predict(X + 99).any()
+
+
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_one_disagreeing_row_does_not_silence_a_leak(shift):
+    y = code(40, 400)
+    rng = np.random.default_rng(0)
+    for value in (y * 1.0, y * 9.0 + rng.normal(size=400), np.where(y > 0, "E7", "ok"), y > 0):
+        value = np.array(value)
+        row = 0 if shift > 0 else 399  # a normal row with an anomaly's value, or the opposite
+        value[row] = value[399 - row]
+        (found,) = checks.leaking_columns(table(x=value), y)
+        assert found.fields["average_precision"] > 0.95
+        assert "1 of 400 rows disagree" in found.message
+    five = y * 1.0
+    five[:5] = 1.0
+    assert not checks.leaking_columns(table(x=five), y)
+
+
+def test_a_label_in_another_coding_is_found():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1, 2, 3], [340, 20, 20, 20]))
+    codes = np.array([20, 10, 30, 25])[y]  # normal in the middle
+    kinds = ("a", "b", "c")
+    for values in (codes, codes.astype(str), np.array(["d", "a", "x", "b"])[y]):
+        (found,) = checks.leaking_columns(table(x=values), y, kinds)
+        assert found.fields["average_precision"] == 1
+    assert not checks.leaking_columns(table(x=rng.permutation(codes)), y, kinds)
+
+
+def test_many_names_do_not_separate_by_chance():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(code(200, 400))
+    for n in (2, 20, 130, 200, 400):
+        names = [f"id{i}" for i in rng.integers(0, n, 400)]
+        assert not checks.leaking_columns(table(x=names), y), n
+
+
+def test_a_column_that_marks_one_kind_is_named_with_the_kind():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1, 2], [900, 60, 40]))
+    rows = table(heat=(y == 2) * 1.0, wear=y == 1, both=y > 0, other=rng.uniform(size=1000) < 0.04)
+    found = checks.leaking_columns(rows, y, ("worn", "hot"))
+    assert columns_of(found) == ["heat", "wear", "both"]
+    assert found[0].message == (
+        "Column 'heat' alone marks 40 of 40 rows of the kind 'hot', and no normal one: its average "
+        "precision is 1.000 of these."
+    )
+    (part,) = checks.leaking_columns(table(heat=(y == 2) * 1.0), (y > 0).astype(int))
+    assert "marks 40 of 100 anomalous rows" in part.message
+    few = (y == 2) & (np.cumsum(y == 2) <= 11)  # a sign of some anomalies, as a word in a mail is
+    assert not checks.leaking_columns(table(word=few), (y > 0).astype(int))
 
 
 def test_a_threshold_that_unlabelled_anomalies_make_high_is_told_by_a_fit():

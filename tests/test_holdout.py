@@ -369,6 +369,17 @@ def test_rows_that_follow_each_other_are_said_and_the_option_is_named(name):
         detector().fit(rows, time=np.arange(600))
 
 
+def test_a_slow_sensor_is_not_taken_for_a_group():
+    rows = pd.DataFrame(sensors(600), columns=list("abcd"))
+    slow = np.repeat(np.random.default_rng(0).normal(size=120), 5)  # every fifth row
+    code = np.zeros(600, dtype=int)
+    (found,) = check_dependence(read_table(rows.assign(slow=slow), name="Detector"), code)
+    assert "looks like it" not in found.message
+    numbered = rows.assign(slow=slow, run=np.repeat(np.arange(12), 50))
+    (found,) = check_dependence(read_table(numbered, name="Detector"), code)
+    assert "(column 'run' looks like it)" in found.message
+
+
 def test_a_process_in_order_is_said_to_follow_itself_and_shuffled_rows_never_are():
     process = make_process(n_normal_runs=4, n_fault_runs=0, n_rows=100, random_state=0)
     table = read_table(process.X, name="Detector")

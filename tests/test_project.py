@@ -52,7 +52,7 @@ def test_init_writes_what_it_saw_with_a_comment_for_each_line(folder, tmp_path):
     assert found["drop"] == ["id", "day"]
     assert found["keep"] == ["id", "day"]
     assert found["model"] == "sensors.eqsep"
-    assert '# "note",  # separates the labels alone' in text
+    assert '# "note",  # tells anomalous rows from normal ones: its average precision is' in text
     assert '    "day",  # a date' in text
     assert '# time = "day"  # if rows depend on those before; not learnt, and may stay in' in text
     assert "# group: no column by its name" in text

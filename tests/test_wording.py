@@ -69,6 +69,10 @@ def leak():
     return checks.leaking_columns(table(high=y * 9.0), y)
 
 
+def few_above(*, doubted):
+    return checks.check_threshold(0.9, np.zeros(9), of=checks.LEARNT, rate=0.01, doubted=doubted)
+
+
 def without_labels(y):
     labels = read_row_labels(y, n_rows=len(y), normal=None)
     settings = {"normal": None, "unlabelled": "auto", "rate": 0.01, "config": Config()}
@@ -145,12 +149,12 @@ SAID = {  # how each topic comes about, and words of the command on it
     "two_normal_labels": (lambda: read_labels(["ok", "normal"]), "--normal normal for example"),
     "which_normal": (lambda: read_labels(["a", "b", "c", "b"]), "--normal b, if that is it."),
     "DoubtedThresholdWarning": (
-        lambda: checks.check_threshold(0.99, rate=0.01, doubted=True),
+        lambda: few_above(doubted=True),
         "eqsep suspects lists them: label the anomalies among them, or allow a higher --false-",
     ),
     "HighThresholdWarning": (
-        lambda: checks.check_threshold(0.99, rate=0.01),
-        "with --drop, take more --landmarks, or allow a higher --false-alarm-rate.",
+        lambda: few_above(doubted=False),
+        "leave out ids and codes with --drop, or allow a higher --false-alarm-rate.",
     ),
     "UnusedDoubtWarning": (
         lambda: checks.check_doubt("doubted", kinds=()),

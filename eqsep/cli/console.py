@@ -379,7 +379,7 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 HINTS = {  # by topic, made of the message's fields
     # columns
-    "CountingColumnWarning": "If it only counts the rows, leave it out: {drop_it}.",
+    "CountingColumnWarning": "If it only counts or names the rows, leave it out: {drop_it}.",
     "DateColumnWarning": "Unless the date matters, leave it out: {drop_it}.",
     "DecimalCommaWarning": "If they are names, say so: --categorical {column!r}{others}.",
     "DroppedColumnWarning": "If these are numbers or dates stored as text, convert them.",
@@ -402,7 +402,7 @@ HINTS = {  # by topic, made of the message's fields
     # rows that nobody has labelled, and the threshold
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
     "allow a higher --false-alarm-rate.",
-    "HighThresholdWarning": "Leave out columns of codes or ids with {drop}, take more --landmarks, "
+    "HighThresholdWarning": "Add columns that show anomalies, leave out ids and codes with {drop}, "
     "or allow a higher --false-alarm-rate.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "

@@ -153,13 +153,15 @@ def evaluate_files(
         )
     counts = tested.counts(labels)
     among = rows.take(tested.places)
-    code = (kinds != tested.normal).astype(int)
+    anomalous = sorted(set(kinds.tolist()) - {tested.normal})
+    code = np.searchsorted(anomalous, kinds) + 1
+    code[kinds == tested.normal] = 0
     why = "What is measured here on such rows, whose neighbours are learnt, is more than is found"
     dependent = [  # rows are divided one by one
         replace(found, message=f"{found.message.split('. ')[0]}. {why} in another run or day:")
         for found in check_dependence(among, code)
     ]
-    warn_of([*check_columns(among, code), *check_labels(counts), *dependent])
+    warn_of([*check_columns(among, code, anomalous), *check_labels(counts), *dependent])
     seed, ours = settings["random_state"], settings | {"unlabelled": tested.asked}
     estimators: dict[str, Any] = {"eqsep": Detector(**ours)}
     for name in names:

@@ -44,7 +44,6 @@ _LATER = "later rows lie beyond it; remove this line if it matters"
 _BY_NAME = "the label of normal rows, by its name"
 _MOST_LABELS = 50
 _FEW_LABELS = 10
-_MARKED = 10  # rows at least
 _SAMPLED = 100_000  # rows that are looked at
 _DISTINCT = 0.95  # of the rows: texts that differ so often are ids
 
@@ -232,7 +231,7 @@ def _drops(
     rows: Table, others: list[Column], labels: Column | None, normal: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns to leave out, and columns that somebody should look at, each with the reason."""
-    drops = {found.fields["column"]: "counts the rows" for found in counting_columns(rows)}
+    drops = {found.fields["column"]: "counts or names the rows" for found in counting_columns(rows)}
     hints: dict[str, str] = {}
     for column in others:
         if column.kind == "text":
@@ -249,15 +248,11 @@ def _drops(
         kinds = sorted({text for text in labelled if text not in (None, normal)})
         places = {None: -1, normal: 0} | {kind: i + 1 for i, kind in enumerate(kinds)}
         code = np.array([places[text] for text in labelled])
-        for found in leaking_columns(rows, code):
+        for found in leaking_columns(rows, code, kinds):
             name = found.fields["column"]
             if name != labels.name and name not in drops:
-                hints[name] = "separates the labels alone: leave it out if it comes with the label"
-        for column in others:
-            if column.name not in (*drops, *hints) and _marks_anomalies(column, code):
-                hints[column.name] = (
-                    "set in anomalous rows alone: leave it out if it is a label too"
-                )
+                leak = found.message.removeprefix(f"Column {name!r} alone ").rstrip(".")
+                hints[name] = f"{leak}; leave it out if it comes with the label"
     return drops, hints
 
 
@@ -282,15 +277,6 @@ def _is_unix(column: Column) -> bool:
         return False
     (first, last), low, high = _YEARS, values.min(), values.max()
     return any(unit * first <= low and high < unit * last for unit in _UNITS)
-
-
-def _marks_anomalies(column: Column, code: np.ndarray) -> bool:
-    """Whether the rarer of two values comes in anomalous rows alone."""
-    names, places = column.names()
-    if len(names) != 2 or None in names:
-        return False
-    rows = places == np.argmin(np.bincount(places))
-    return bool(rows.sum() >= _MARKED and (code[rows] > 0).mean() > _DISTINCT)
 
 
 def _looks_like_codes(column: Column) -> bool:

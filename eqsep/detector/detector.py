@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.checks import CAUTIONS, Finding, check_dates, check_doubt, check_threshold, warn_of
+from eqsep.checks import CAUTIONS, Finding, check_dates, check_doubt, warn_of
 from eqsep.detector.audit import (
     rows_to_learn,
     warn_of_common_rows,
@@ -455,7 +455,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """Record a first fit, and warn of what it has found."""
         phase("calibrating")
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
-        promise, doubted = self._promise(), fit.plan.labels.doubts_calibration
+        promise = self._promise()
         model = Model.solve(fit.plan, fit.evidence, config, promise=promise, caution=caution)
         self._model = model  # also where warnings are errors
         model.warn_if_short()
@@ -464,7 +464,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
                 *fit.findings,
                 *check_doubt(self.unlabelled, kinds=model.kinds),
                 *check_dates(model.plan.encoder),
-                *check_threshold(model.threshold, rate=promise.false_alarm_rate, doubted=doubted),
+                *model.check_threshold(),
             ]
         )
         return self

@@ -103,7 +103,7 @@ class FirstFit:
         if whole and self.plan is None and self.window is None:
             table, labels, copies = without_copies(table, labels)
             found += copies
-        found += check_columns(table, labels.code)
+        found += check_columns(table, labels.code, labels.kinds)
         if self.plan is None:
             if self.window is not None:
                 table = Windows.of(table, self.window).transform(table)
@@ -178,7 +178,7 @@ class FirstFit:
             )
             more = counts[labels.code <= 0].sum() / (own.code <= 0).sum()
             plan = self._scaled(plan, labels, counts, more=more)
-            found += check_columns(sample.rows, own.code)
+            found += check_columns(sample.rows, own.code, own.kinds)
             found += self._check_order(sample.rows, own.code, plan)
         phase("learning")
         return self._settled(*gather_all(plan, labels.of_no_row()), found)

@@ -9,7 +9,7 @@ import numpy as np
 
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
-from eqsep.checks import Finding
+from eqsep.checks import HELD_OUT, LEARNT, MADE_UP, Finding, check_threshold
 from eqsep.detector.calibration import Calibration, Promise, anomalies_among, select
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import Evidence, HeldOutRows
@@ -36,6 +36,8 @@ class Verdicts(NamedTuple):
 
 
 VERDICTS = Verdicts._fields
+_ENOUGH_HELD_OUT = 10  # anomalies: fewer measure nothing
+_FAR_OUT, _N_MADE_UP = 9.0, 50  # encoded columns: added to each, of so many rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -161,6 +163,27 @@ class Model(WithoutCaches):
         """The weight of the learnt rows: of normal ones, then of each kind."""
         return self.evidence.sums.weight
 
+    def check_threshold(self) -> list[Finding]:
+        """A finding if few anomalies score above the threshold.
+
+        These are held-out ones if there are enough of them, else those among the landmarks, and
+        without any, normal landmarks that are moved far away in every column.
+        """
+        terms, scores, of = self.plan.terms, self.calibration.anomaly_scores, HELD_OUT
+        if len(scores) < _ENOUGH_HELD_OUT and self.kinds:
+            scores, of = self._scores_of(terms.landmarks[~terms.is_normal]), LEARNT
+        elif not self.kinds:
+            rows = terms.landmarks[terms.is_normal][:_N_MADE_UP]
+            far = np.random.RandomState(0).choice([-_FAR_OUT, _FAR_OUT], size=rows.shape)
+            scores, of = self._scores_of(rows + far.astype(rows.dtype)), MADE_UP
+        return check_threshold(
+            self.threshold,
+            scores,
+            of=of,
+            rate=self.promise.false_alarm_rate,
+            doubted=self.plan.labels.doubts_calibration,
+        )
+
     def warn_if_short(self) -> None:
         """Warn where there are too few held-out rows for the promise."""
         self.calibration.warn_if_short(
@@ -251,6 +274,9 @@ class Model(WithoutCaches):
 
     def _encoded(self, X: Any) -> Iterable[Any]:
         return self.plan.encode_in_parts(X, device=self.score.device)
+
+    def _scores_of(self, rows: np.ndarray) -> np.ndarray:
+        return self.score(rows) if len(rows) else np.empty(0)
 
     def _scores_and_kinds(self, rows: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:
         """The score of each encoded row, and its kind if the score is above the threshold."""

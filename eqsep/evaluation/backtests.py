@@ -13,6 +13,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from eqsep.arrays import objects
+from eqsep.checks import DependentRowsWarning
 from eqsep.detector.detector import Detector
 from eqsep.detector.model import Model
 from eqsep.errors import EqsepWarning, ParameterError, UserError
@@ -166,6 +167,8 @@ class Learning(Contender):
         known = known if self.pending else np.where(known == SEEN, AHEAD, known)
         self._age += 1
         with warnings.catch_warnings():
+            # What follows in time is measured here, whether rows depend on those before or not.
+            warnings.simplefilter("ignore", DependentRowsWarning)
             if self._learnt is not None:
                 warnings.simplefilter("ignore", EqsepWarning)  # the first fit has given them
             if self._learnt is None or (self.refit and self._age > self.refit):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from eqsep.checks import Finding, LeakingColumnWarning, check_dates, check_threshold
+from eqsep.checks import DoubtedThresholdWarning, Finding, LeakingColumnWarning, check_dates
 from eqsep.detector import Detector
 from eqsep.errors import Message
 from eqsep.report.learnt import Learnt
@@ -12,6 +12,7 @@ from eqsep.report.reasons import ColumnVerdict
 
 _MOST = 5  # steps: a longer list is not acted on
 _CAUGHT, _MISSED = 0.8, 0.2  # shares of a kind that raise an alarm: most of it, hardly any
+_HALF = 0.5  # of the measured anomalies: if these raise an alarm, the threshold is not too high
 _FEW = 30  # rows of a kind: fewer teach little
 _GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
 _HIGHEST = 0.05  # rate of false alarms that is advised
@@ -53,7 +54,7 @@ def answer(
     steps = (
         *_leaks(findings, words),
         *_outgrown(detector, columns, findings),
-        *_threshold(learnt, kinds, words),
+        *_suspects(kinds, findings, words),
         *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
         *_more_alarms(learnt, kinds),
@@ -95,13 +96,16 @@ def _outgrown(
         yield Step(f"Leave out the column {column.name}", why, message)
 
 
-def _threshold(learnt: Learnt, kinds: Sequence[FoundKind], words: Words) -> Iterator[Step]:
-    """A threshold near 1, unless all measured kinds are caught nevertheless."""
-    if kinds and all(one.caught >= _CAUGHT for one in kinds):
+def _suspects(
+    kinds: Sequence[FoundKind], findings: Sequence[Finding], words: Words
+) -> Iterator[Step]:
+    """Unlabelled anomalies that make the threshold high, where few labelled ones are caught."""
+    rows = sum(one.rows for one in kinds)
+    if rows and sum(one.rows * one.caught for one in kinds) >= _HALF * rows:
         return
-    doubted = learnt.doubted is not None
-    for one in check_threshold(learnt.threshold, rate=learnt.rate, doubted=doubted):
-        yield Step("Lower the threshold", words(one.warning()), one.message)
+    for one in findings:
+        if one.category is DoubtedThresholdWarning:
+            yield Step("Look for unlabelled anomalies", words(one.warning()), one.message)
 
 
 def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]:
