@@ -300,7 +300,7 @@ def test_a_row_is_judged_once(work):
 
 def test_a_true_alarm_needs_a_name_that_can_be_one(work):
     (number,) = taken(work, rows_at((0, 6), 1))
-    for kind in (None, "", " ", "Leak", "Unsure", "normal", "unseen", "a or b", "x\n", "y" * 101):
+    for kind in (None, "", " ", "Leak", "Unsure", "normal", "unseen", "a or b", "x\ny", "y" * 101):
         with pytest.raises(UserError, match="kind"):
             work.verdicts.give([number], "true", kind=kind, by="ada")
     assert work.alarms.get(number).verdict is None

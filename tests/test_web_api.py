@@ -180,8 +180,8 @@ def test_one_verdict_of_two_is_undone(service, client):
     [
         ({"rows": [], "verdict": "unsure"}, 422),
         ({"rows": [1], "verdict": "perhaps"}, 400),
-        ({"rows": [1], "verdict": "true"}, 400),
-        ({"rows": [1], "verdict": "true", "kind": "normal"}, 400),
+        ({"rows": [1], "verdict": "true"}, 422),
+        ({"rows": [1], "verdict": "true", "kind": "normal"}, 422),
         ({"rows": [1], "verdict": "unsure", "colour": 1}, 422),
         ({"rows": ["1"], "verdict": "unsure"}, 422),
         ({"rows": [77], "verdict": "unsure"}, 404),
@@ -199,11 +199,12 @@ def test_labelled_rows_are_learnt_all_or_none(service, client):
     version = client.post(url, json={"rows": rows, "labels": ["overheated"] * 3}).json()
     assert (version["operation"], version["n_rows"], version["by"]) == ("learn", 3, "admin")
     assert service.ws.ledger.detector(version["id"]).kinds_ == ("overheated",)
-    for rows, labels in (([HOT, BAD], ["a", "b"]), ([HOT], ["a", "b"]), ([], [])):
+    refused = [([HOT, BAD], ["a", "b"], 422), ([HOT], ["a", "b"], 400), ([], [], 400)]
+    for rows, labels, status in (*refused, ([3], ["a"], 422)):
         answer = client.post(url, json={"rows": rows, "labels": labels})
-        assert answer.status_code == 400
+        assert answer.status_code == status
     answer = client.post(url, json={"rows": [HOT], "labels": ["hot or cold"]})
-    assert (answer.status_code, "Rename that kind" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "Choose another" in answer.json()["error"]) == (422, True)
     assert service.ws.ledger.live("machines").id == version["id"]
 
 

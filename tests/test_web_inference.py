@@ -99,6 +99,8 @@ def test_alarms_of_both_protocols_are_kept_unless_asked_not_to(service, client):
         ({"inputs": [tensor("heat", [1.0])]}, "Row 0: missing columns: 'load', 'shape'"),
         ({"inputs": [TENSORS[0], TENSORS[1], tensor("shape", [["a", "b"], "x"])]}, "Row 0: column"),
         ({"inputs": TENSORS, "outputs": [{"name": "secret"}]}, "Outputs are"),
+        ({"inputs": TENSORS, "outputs": [3]}, "Outputs are"),
+        ({"inputs": TENSORS, "outputs": "score"}, "Outputs are"),
     ],
 )
 def test_tensors_that_cannot_be_are_refused(client, asked, told):

@@ -75,7 +75,7 @@ def test_json_is_rows_or_one_row():
         (b"{", "Expected JSON"),
         (b"\xff", "Expected JSON"),
         (b"NaN", "Expected JSON"),
-        (b"[" * 5000 + b"]" * 5000, "Expected JSON"),
+        (b"[" * 1100 + b"]" * 1100, "Expected JSON"),
         (b'{"rows": 3}', "Expected"),
         (b"3", "Expected"),
         (b'{"rows": []}', "at least one row"),

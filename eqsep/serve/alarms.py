@@ -17,9 +17,10 @@ from eqsep.detector.model import Model
 from eqsep.errors import UserError
 from eqsep.evaluation.promises import Share
 from eqsep.labels import OR, UNSEEN
-from eqsep.serve import schema
+from eqsep.serve import schema, texts
 from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Missing, Store
+from eqsep.serve.texts import Text
 
 OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # states of a row
 TRUE, FALSE, EXPECTED = "true", "false alarm", "expected"  # verdicts, as is UNSURE
@@ -101,14 +102,14 @@ class Filter(BaseModel):
 
     # "cleared" rows raised an alarm and no longer would, "quiet" ones never did
     state: Literal["open", "unsure", "judged", "cleared", "quiet"] = "open"
-    kind: str | None = None  # the first name of a row: "a" finds "a" and "a or b", not "b or a"
-    entity: str | None = None
-    assignee: str | None = None  # "" is nobody
+    kind: Text | None = None  # the first name of a row: "a" finds "a" and "a or b", not "b or a"
+    entity: Text | None = None
+    assignee: Text | None = None  # "" is nobody
     min_score: float | None = None
     since: float | None = None  # in seconds since 1970, as is `until`
     until: float | None = None
-    column: str | None = None  # rows with this value in this column; "missing" finds none
-    value: str | None = None
+    column: Text | None = None  # rows with this value in this column; "missing" finds none
+    value: Text | None = None
     order: Literal["at", "score"] = "at"  # newest or highest first
 
     def conditions(self) -> list[ColumnElement[bool]]:
@@ -409,11 +410,12 @@ class Alarms:
 
     def assign(self, numbers: Sequence[int], assignee: str | None) -> None:
         """Assign rows to somebody, or to nobody."""
-        self._change(numbers, assignee=assignee or None)
+        to = texts.name(assignee, what="An assignee") if assignee else None
+        self._change(numbers, assignee=to)
 
     def annotate(self, number: int, note: str) -> None:
         """Write a note on a row."""
-        self._change([number], note=note)
+        self._change([number], note=texts.note(note))
 
     def refresh(self, name: str) -> None:
         """Score the newest rows that nobody has judged again, if the live version is new."""

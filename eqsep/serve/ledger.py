@@ -20,7 +20,7 @@ from eqsep.detector.plan import Plan
 from eqsep.errors import EqsepWarning, UserError
 from eqsep.labels import NORMAL
 from eqsep.persistence.files import model_bytes, model_of
-from eqsep.serve import schema
+from eqsep.serve import schema, texts
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
 
@@ -242,9 +242,10 @@ def rows_for(model: Model, rows: list[Row]) -> list[Any]:
 
 def _check_servable(name: str, detector: object) -> None:
     """Refuse a name that a model cannot have, and a model that cannot score single rows."""
-    if not name or len(name) > 100 or not name.isprintable() or "/" in name:
-        raise UserError(
-            f"{name!r} cannot be a model's name: expected 1 to 100 printable characters, no slash."
+    if texts.name(name, what="The name of a model") != name or "/" in name or name in (".", ".."):
+        raise texts.Invalid(
+            f"{name!r} cannot be a model's name: expected no slash, no blanks around it, and not "
+            f"a dot alone."
         )
     if not isinstance(detector, Detector) or not hasattr(detector, "model_"):
         raise UserError(
@@ -361,9 +362,10 @@ class Ledger:
         order = _placed(row.settings, kinds)[KINDS]
         return {kind: order.index(kind) for kind in sorted(kinds, key=order.index)}
 
-    def set_settings(self, name: str, **changes: Any) -> None:
+    def set_settings(self, name: str, **changes: str | None) -> None:
         """Change settings of a model; None removes one."""
         self._model(name)
+        changes = {k: None if v is None else texts.value(v) for k, v in changes.items()}
         with self._store.writing() as connection:
             mine = schema.models.c.name == name
             settings = connection.execute(select(schema.models.c.settings).where(mine)).scalar_one()

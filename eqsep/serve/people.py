@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Insert, Select, delete, insert, select, update
 
 from eqsep.errors import UserError
-from eqsep.serve import schema
+from eqsep.serve import schema, texts
 from eqsep.serve.store import Missing, Store, now
 
 ROLES = ("view", "judge", "admin")  # each may do what those before it may
@@ -80,8 +80,7 @@ class People:
         """A new token for a person, known or not; an older one is void, with its sessions."""
         if role not in ROLES:
             raise UserError(f"A role is one of {', '.join(ROLES)}, got {role!r}.")
-        if not name.strip() or len(name) > 100 or not name.isprintable():
-            raise UserError(f"A name has 1 to 100 printable characters, got {name!r}.")
+        name = texts.name(name)
         if days is not None and not 0 < days <= _MOST_DAYS:
             raise UserError(f"A token lasts up to {_MOST_DAYS:,} days, got {days}.")
         token, table = secrets.token_urlsafe(32), schema.people

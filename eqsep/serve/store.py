@@ -10,16 +10,39 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, Select, StaticPool, create_engine, event, inspect
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Select,
+    StaticPool,
+    create_engine,
+    delete,
+    event,
+    insert,
+    inspect,
+    select,
+)
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    InterfaceError,
+    NoSuchModuleError,
+    NotSupportedError,
+    ProgrammingError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.serve import schema
 
-__all__ = ["Conflict", "Missing", "Store", "make_private", "now"]
+__all__ = ["Conflict", "Missing", "Store", "Unavailable", "make_private", "now"]
 
-_PATIENCE = 30.0  # seconds that a writer waits for another one
+_PATIENCE = "30"  # seconds that a writer waits for another one
+_OUR_FAULTS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
 
 
 class Missing(UserError):
@@ -28,6 +51,10 @@ class Missing(UserError):
 
 class Conflict(UserError):
     """Other writers were first, again and again."""
+
+
+class Unavailable(UserError):
+    """The database cannot be reached or written now: it is locked, full or gone."""
 
 
 class Store:
@@ -39,6 +66,7 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.engine = _engine(url)
+        self._could_write = True  # when it was last tried
         _migrate(self.engine)
 
     @contextmanager
@@ -47,13 +75,38 @@ class Store:
 
         A power cut can undo the last transactions that are not `synced`, but no part of one.
         """
-        connected = self.engine.connect().execution_options(synced=synced)
-        with connected as connection, connection.begin():
+        with self._connected(synced=synced) as connection, connection.begin():
+            yield connection
+        self._could_write = True
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees one state of the store."""
+        with self._connected(reads=True) as connection:
             yield connection
 
-    def reading(self) -> Connection:
-        """A connection that sees one state of the store."""
-        return self.engine.connect().execution_options(reads=True)
+    def check(self) -> None:
+        """Raise `Unavailable` unless the store can be read, and written if it last could not be."""
+        with self.reading() as connection:
+            connection.execute(select(schema.models.c.name).limit(1))
+        if not self._could_write:
+            table = schema.monitors
+            nobody = {"model": "", "worker": ""}
+            with self.writing() as connection:
+                connection.execute(insert(table).values(**nobody, at=now(), state=b""))
+                connection.execute(delete(table).filter_by(**nobody))
+
+    @contextmanager
+    def _connected(self, **options: bool) -> Iterator[Connection]:
+        try:
+            with self.engine.connect().execution_options(**options) as connection:
+                yield connection
+        except _OUR_FAULTS:
+            raise
+        except (DatabaseError, InterfaceError, PoolTimeout) as error:
+            self._could_write = self._could_write and options.get("reads", False)
+            reason = getattr(error, "orig", None) or error
+            raise Unavailable(f"The database cannot be used now: {_first_line(reason)}") from error
 
     def rows(self, query: Select[Any]) -> list[Any]:
         """The rows that a query selects."""
@@ -83,13 +136,18 @@ def make_private(path: Path) -> None:
     path.chmod(0o600)
 
 
+def _first_line(reason: object) -> str:
+    return str(reason).strip().partition("\n")[0].rstrip(".") + "."
+
+
 def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
         # A value of a row must not get into a log by the message of an error.
         options: dict[str, Any] = {"json_serializer": _json, "hide_parameters": True}
         if parsed.get_backend_name() == "sqlite":
-            options["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
+            parsed = parsed.set(query={"timeout": _PATIENCE, **parsed.query})
+            options["connect_args"] = {"check_same_thread": False}
             if parsed.database in (None, "", ":memory:"):
                 options["poolclass"] = StaticPool  # one connection: it is the database
             else:

@@ -1,6 +1,6 @@
 """Verdicts: what people decide about rows, what that would change, and how it is undone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for as rows_needed
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, OR, UNSEEN
-from eqsep.serve import schema
+from eqsep.serve import schema, texts
 from eqsep.serve.alarms import (
     EXPECTED,
     FALSE,
@@ -33,6 +33,7 @@ from eqsep.serve.ledger import (
     Ledger,
     Lesson,
     Moved,
+    Row,
     Version,
     after_learning,
     lineage,
@@ -183,7 +184,7 @@ class Verdicts:
 
         Names take longest: without `named` there are scores and alarms, and no warnings.
         """
-        alarms = self._judgeable(numbers, verdict, kind)
+        alarms, kind = self._judgeable(numbers, verdict, kind)
         others = [a for a in self._alarms.looked_at(alarms[0].model) if a.id not in numbers]
         live = self._ledger.in_use(alarms[0].model)[0]
         before = after = self._ledger.detector(live).model_
@@ -220,9 +221,9 @@ class Verdicts:
         note: str = "",
     ) -> Given:
         """Judge rows; what that teaches is learnt in the same transaction."""
-        alarms = self._judgeable(numbers, verdict, kind)
-        model, table = alarms[0].model, schema.verdicts
-        said = {"verdict": verdict, "kind": kind if verdict == TRUE else None}
+        alarms, kind = self._judgeable(numbers, verdict, kind)
+        model, table, note = alarms[0].model, schema.verdicts, texts.note(note)
+        said = {"verdict": verdict, "kind": kind}
 
         def write(connection: Connection, version: int | None, _: Detector | None) -> None:
             standing = and_(table.c.row.in_(numbers), table.c.undone_at.is_(None))
@@ -262,8 +263,8 @@ class Verdicts:
         note: str = "",
     ) -> None:
         """Propose a verdict, which a person may give; it replaces an earlier proposal."""
-        self._judgeable(numbers, verdict, kind)
-        proposal = Proposal(verdict, kind if verdict == TRUE else None, note, by, now())
+        _, kind = self._judgeable(numbers, verdict, kind)
+        proposal = Proposal(verdict, kind, texts.note(note), by, now())
         among = schema.rows.c.id.in_(numbers)
         with self._store.writing() as connection:
             connection.execute(update(schema.rows).where(among).values(proposal=asdict(proposal)))
@@ -392,8 +393,22 @@ class Verdicts:
         query = select(table).where(*where).order_by(table.c.id.desc()).limit(limit)
         return [verdict_of(row) for row in self._store.rows(query)]
 
-    def _judgeable(self, numbers: Sequence[int], verdict: str, kind: str | None) -> list[Alarm]:
-        """The rows of a verdict, or an error if it cannot be given."""
+    def teach(
+        self, model: str, rows: list[Row], labels: list[str], *, by: str, judged: bool, note: str
+    ) -> Version:
+        """Teach a model labelled rows, all or none; a label is "normal" or a kind as verdicts have.
+
+        `judged` rows had raised an alarm before.
+        """
+        known = self._ledger.live_detector(model).kinds_
+        named = {one: one if one == NORMAL else _kind(one, known=known) for one in set(labels)}
+        lesson = Lesson(rows, [named[one] for one in labels], judged=judged)
+        return self._ledger.learn(model, lesson, by=by, note=texts.note(note))
+
+    def _judgeable(
+        self, numbers: Sequence[int], verdict: str, kind: str | None
+    ) -> tuple[list[Alarm], str | None]:
+        """The rows of a verdict, and the kind of true alarms; an error if it cannot be given."""
         if verdict not in VERDICTS:
             raise UserError(f"A verdict is one of {', '.join(VERDICTS)}; got {verdict!r}.")
         if not 0 < len(set(numbers)) == len(numbers) <= MOST_AT_ONCE:
@@ -404,14 +419,14 @@ class Verdicts:
         model = _one_model(alarms)
         if verdict == TRUE:
             live = self._ledger.in_use(model)[0]
-            _check_kind(kind, known=self._ledger.detector(live).kinds_)
+            named = _kind(kind or "", known=self._ledger.detector(live).kinds_)
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
                 raise Conflict(
                     f"Row {alarm.id} was judged by {alarm.verdict.by} already "
                     f"({alarm.verdict.verdict}): take that back first, alone or with its batch."
                 )
-        return alarms
+        return alarms, named if verdict == TRUE else None
 
 
 def _one_model(alarms: list[Alarm]) -> str:
@@ -421,18 +436,23 @@ def _one_model(alarms: list[Alarm]) -> str:
     return models.pop()
 
 
-def _check_kind(kind: str | None, *, known: Iterable[str]) -> None:
+def _kind(text: str, *, known: Collection[str]) -> str:
+    """The name of a kind as it is learnt: one of those known, or a new one."""
+    if text in known:
+        return text
     reserved = (NORMAL, UNSEEN, FALSE, EXPECTED, UNSURE)
-    if not kind or not kind.strip() or kind != kind.strip() or len(kind) > 100:
-        raise UserError(f"A true alarm needs the name of its kind, up to 100 characters: {kind!r}.")
-    if kind.casefold() in reserved or OR in kind or not kind.isprintable():
-        raise UserError(
+    kind = texts.name(text, what="The name of a kind", most=texts.MOST_KIND)
+    if kind.casefold() in reserved or OR in kind:
+        raise texts.Invalid(
             f"{kind!r} cannot be the name of a kind: {', '.join(reserved)} and names with "
             f"{OR.strip()!r} in them have a meaning of their own. Choose another."
         )
-    same = [name for name in known if name.casefold() == kind.casefold() and name != kind]
+    if kind in known:
+        return kind
+    same = [name for name in known if name.casefold() == kind.casefold()]
     if same:
-        raise UserError(f"There is a kind {same[0]!r}, which {kind!r} would be taken for: use it.")
+        raise texts.Invalid(f"There is a kind {same[0]!r}, much like {kind!r}: use it.")
+    return kind
 
 
 def _lesson(alarms: list[Alarm], verdict: str, kind: str | None) -> Lesson:

@@ -1,5 +1,6 @@
 """The workspace: all that a service stores, and all that can be done with it."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -9,7 +10,7 @@ from eqsep.serve.intake import Intake
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.people import People
 from eqsep.serve.purging import Purging
-from eqsep.serve.store import Store
+from eqsep.serve.store import Store, Unavailable
 from eqsep.serve.verdicts import Verdicts
 from eqsep.serve.watching import Watching
 
@@ -70,6 +71,7 @@ class Workspace:
         return cls(f"sqlite:///{folder.resolve() / DATABASE}")
 
     def close(self) -> None:
-        """Save the monitors and close the database."""
-        self.watching.save()
+        """Save the monitors, if the database works, and close it."""
+        with suppress(Unavailable):  # they were saved a while ago
+            self.watching.save()
         self.store.close()

@@ -3,10 +3,10 @@
 import math
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlencode
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.datastructures import FormData
@@ -21,10 +21,12 @@ from eqsep.serve.console.pages import Pages, Posted
 from eqsep.serve.incidents import Incident, over_time
 from eqsep.serve.ledger import entity_column
 from eqsep.serve.store import Missing
+from eqsep.serve.texts import LARGEST, Number, number
 from eqsep.serve.verdicts import FALSE, TEACHING, TRUE, Change, Preview, fits_now
 from eqsep.serve.web.guards import Judge
 
 PER_PAGE = 50
+PageNumber = Annotated[int, Query(le=LARGEST // PER_PAGE)]
 _STATES = {
     "open": "open",
     "unsure": "unsure",
@@ -59,10 +61,7 @@ def _query(chosen: dict[str, str]) -> str:
 def _filter(chosen: dict[str, str]) -> Filter:
     given: dict[str, Any] = {n: text for n, text in chosen.items() if text and n != "by"}
     if "age" in given:
-        age = given.pop("age")
-        if not age.isdecimal():
-            raise UserError(f"The filter age is a number of seconds, got {age!r}.")
-        given["since"] = time.time() - int(age)
+        given["since"] = time.time() - number(given.pop("age"), what="seconds")
     try:
         return Filter(**given)
     except ValidationError as error:
@@ -97,7 +96,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
     _add_verdicts(routes, pages)
 
     @routes.get("/m/{model}/inbox")
-    def inbox(request: Request, model: str, page: int = 1) -> Response:
+    def inbox(request: Request, model: str, page: PageNumber = 1) -> Response:
         chosen, page = _chosen(request), max(page, 1)
         start = PER_PAGE * (page - 1)
         if chosen["by"] not in _FOLDS:
@@ -171,7 +170,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.get("/m/{model}/alarms/{number}")
-    def alarm(request: Request, model: str, number: int) -> Response:
+    def alarm(request: Request, model: str, number: Number) -> Response:
         found = ws.alarms.explained(number)
         if found.model != model:
             raise Missing(f"There is no row {number} of the model {model!r}.")
@@ -224,7 +223,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.get("/m/{model}/groups/{number}")
-    def group(request: Request, model: str, number: int) -> Response:
+    def group(request: Request, model: str, number: Number) -> Response:
         found = None
         with suppress(Missing):
             found = ws.alarms.group(model, number)
@@ -265,10 +264,9 @@ def _judgement(form: FormData) -> _Judgement:
 
 def _numbers(form: FormData, name: str) -> list[int]:
     """The numbers in all fields with a name; the field of a group has several."""
-    texts = [text for value in form.getlist(name) for text in str(value).split()]
-    if not all(text.isdecimal() for text in texts):
-        raise UserError(f"Expected whole numbers as {name!r}, got {texts}.")
-    return list(dict.fromkeys(map(int, texts)))
+    found = [text for value in form.getlist(name) for text in str(value).split()]
+    what = "a row" if name == "id" else f"a {name}"
+    return list(dict.fromkeys(number(text, what=what) for text in found))
 
 
 def _changed(before: list[Alarm], after: list[Alarm]) -> list[tuple[str, int]]:
@@ -370,7 +368,7 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.post("/m/{model}/alarms/{number}/note")
-    def annotate(request: Request, by: Judge, number: int, form: Posted) -> Response:
+    def annotate(request: Request, by: Judge, number: Number, form: Posted) -> Response:
         to = str(form.get("to", "")).strip()
         ws.alarms.annotate(number, str(form.get("note", "")).strip())
         ws.alarms.assign([number], to or None)

@@ -16,6 +16,7 @@ from eqsep.serve.console.formats import plural, score, share
 from eqsep.serve.console.pages import Pages, Posted, path_of
 from eqsep.serve.incidents import GAP, MOST_GAP
 from eqsep.serve.ledger import ADD, FORGET, LEARN, MERGE, REVERT
+from eqsep.serve.texts import number
 from eqsep.serve.watching import DELTA, Minute
 from eqsep.serve.web import guards
 from eqsep.serve.web.guards import Admin
@@ -69,9 +70,9 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
 
     @routes.post("/m/{model}/shadow")
     def shadow(by: Admin, model: str, form: Posted) -> Response:
-        number = _version(form) if form.get("version") else None
-        ledger.set_shadow(model, number)
-        ws.people.log(by, "shadow", model=model, version=number)
+        version = _version(form) if form.get("version") else None
+        ledger.set_shadow(model, version)
+        ws.people.log(by, "shadow", model=model, version=version)
         return RedirectResponse(f"{path_of(model)}/model", 303)
 
     @routes.post("/m/{model}/replay")
@@ -95,10 +96,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
 
 
 def _version(form: FormData | QueryParams) -> int:
-    text = str(form.get("version", ""))
-    if not text.isdecimal():
-        raise UserError(f"Expected the number of a version, got {text!r}.")
-    return int(text)
+    return number(str(form.get("version", "")), what="a version")
 
 
 def _facts(model: Model) -> list[tuple[str, str]]:
@@ -178,10 +176,8 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
 
     @routes.post("/settings/sessions")
     def end(request: Request, by: Admin, form: Posted) -> Response:
-        number = str(form.get("session", ""))
-        if not number.isdecimal() or len(number) > 18:
-            raise UserError(f"Expected the number of a session, got {number!r}.")
-        ws.people.sign_out(int(number), by=by)
+        session = number(str(form.get("session", "")), what="a session")
+        ws.people.sign_out(session, by=by)
         return shown(request, said="The session has ended.")
 
     @routes.post("/m/{model}/settings")

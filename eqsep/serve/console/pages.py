@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from eqsep.serve.console.formats import FILTERS
 from eqsep.serve.store import Missing
+from eqsep.serve.texts import Invalid
 from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
@@ -49,7 +50,10 @@ class Assets:
 
 
 async def _posted(request: Request) -> FormData:
-    return await request.form()
+    form = await request.form()
+    if any("\0" in text for _, text in form.multi_items() if isinstance(text, str)):
+        raise Invalid("A text cannot hold the character U+0000.")
+    return form
 
 
 Posted = Annotated[FormData, Depends(_posted)]  # the fields of a form

@@ -1,11 +1,13 @@
 """The API under /api/v1: rows to score, alarms to judge, models and tokens to manage."""
 
 import re
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Query, Request
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
@@ -18,14 +20,15 @@ from eqsep.persistence.files import model_of
 from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
 from eqsep.serve.incidents import MOST_GAP, Incident, Incidents
 from eqsep.serve.intake import Answer
-from eqsep.serve.ledger import Lesson, Replay, Version
+from eqsep.serve.ledger import Replay, Version
 from eqsep.serve.people import Entry, Person, Session
 from eqsep.serve.purging import Purged
+from eqsep.serve.texts import Invalid, Note, Number, Text
 from eqsep.serve.verdicts import Given, Preview
 from eqsep.serve.watching import Watch
 from eqsep.serve.web.guards import Admin, Judge, Viewer, person, require
-from eqsep.serve.web.limits import TooMany
-from eqsep.serve.web.rows import ARROW, CheckedRows, RowError, answers_stream, counted_rows
+from eqsep.serve.web.limits import TooMany, problem, refused
+from eqsep.serve.web.rows import ARROW, CheckedRows, RowError, answers_stream, counted_rows, parsed
 from eqsep.serve.web.service import Service
 
 JSON = "application/json"
@@ -40,9 +43,7 @@ _FORMS = {JSON: {"schema": _ROWS}, "text/csv": {"schema": {"type": "string"}}, A
 _ROWS_IN = {"requestBody": {"required": True, "content": _FORMS}}
 _FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
 Limit = Annotated[int, Query(ge=1, le=500)]
-Ids = Annotated[list[int], Field(min_length=1, max_length=10_000)]
-Text = Annotated[str, Field(max_length=200)]
-Note = Annotated[str, Field(max_length=2_000)]
+Ids = Annotated[list[Number], Field(min_length=1, max_length=10_000)]
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Sought(Filter):
     """Which alarms are asked for; an assignee of "" is nobody."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 50
-    offset: Annotated[int, Field(ge=0)] = 0
+    offset: Number = 0
 
 
 class Judgement(Body):
@@ -169,7 +170,7 @@ class Undone(Body):
 class Taught(Body):
     """Rows and their labels: kinds, or "normal". `judged` rows had raised an alarm before."""
 
-    rows: list[dict[str, Any]]
+    rows: Annotated[list[Any], Field(json_schema_extra={"items": _ROW})]
     labels: list[Text]
     judged: bool = False
     note: Note = ""
@@ -244,17 +245,17 @@ def _alarms(routes: APIRouter, service: Service) -> None:
         ws.people.log(by, "assigned", rows=asked.rows, to=asked.assignee)
 
     @routes.get("/alarms/{id}")
-    def alarm(_: Viewer, id: int) -> Judged:
+    def alarm(_: Viewer, id: Number) -> Judged:
         """An alarm: its row, its reasons, its present score and its verdicts."""
         return Judged(ws.alarms.explained(id), ws.verdicts.of_row(id))
 
     @routes.get("/alarms/{id}/alike")
-    def alike(_: Viewer, id: int, limit: Limit = 20) -> list[Alarm]:
+    def alike(_: Viewer, id: Number, limit: Limit = 20) -> list[Alarm]:
         """The alarms nearest to this one."""
         return ws.alarms.alike(id, limit=limit)
 
     @routes.post("/alarms/{id}/note")
-    def annotate(by: Judge, id: int, asked: Remark) -> None:
+    def annotate(by: Judge, id: Number, asked: Remark) -> None:
         """Write a note on an alarm."""
         ws.alarms.annotate(id, asked.note)
         ws.people.log(by, "annotated", rows=[id])
@@ -285,7 +286,7 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
         return ws.verdicts.undo(asked.verdicts, by=by)
 
     @routes.post("/verdicts/{id}/undo")
-    def undo(by: Judge, id: int) -> Version:
+    def undo(by: Judge, id: Number) -> Version:
         """Undo a verdict: the model forgets it."""
         return ws.verdicts.undo([id], by=by)
 
@@ -297,9 +298,9 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
             raise UserError(f"Expected a label for each of {len(rows)} rows, got {n_labels}.")
         errors = service.known(name).check(rows).errors
         if errors:
-            raise UserError(f"Row {errors[0].row}: {errors[0].error}. Nothing was learnt.")
-        lesson = Lesson(rows, asked.labels, judged=asked.judged)
-        version = ws.ledger.learn(name, lesson, by=by, note=asked.note)
+            raise Invalid(f"Row {errors[0].row}: {errors[0].error}. Nothing was learnt.")
+        judged, note = asked.judged, asked.note
+        version = ws.verdicts.teach(name, rows, asked.labels, by=by, judged=judged, note=note)
         ws.people.log(by, "taught", model=name, rows=len(rows))
         return version
 
@@ -307,13 +308,13 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
 class Wanted(Body):
     """A version, by its number."""
 
-    version: int
+    version: Number
 
 
 class Shadow(Body):
     """The version that scores as a shadow of the live one; null for none."""
 
-    version: int | None
+    version: Number | None
 
 
 class Settings(Body):
@@ -362,12 +363,37 @@ class Issued:
     token: str
 
 
+def _json_route(service: Service) -> type[APIRoute]:
+    """Routes that decode JSON as rows are decoded: counted first, and in another thread."""
+
+    class Decoding(Request):
+        async def json(self) -> Any:
+            body = await self.body()
+            try:
+                return await service.decoded(body, lambda: parsed(body, service.limits))
+            except UserError as error:
+                status, message, _ = problem(error)
+                raise refused(status, message) from error
+
+    class Route(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handler = super().get_route_handler()
+
+            async def handle(request: Request) -> Response:
+                return await handler(Decoding(request.scope, request.receive))
+
+            return handle
+
+    return Route
+
+
 def router(service: Service) -> APIRouter:
     """All routes of the API."""
     routes = APIRouter()
+    route_class = _json_route(service)
     parts = {"scoring": _scoring, "alarms": _alarms, "verdicts": _verdicts}
     for tag, add in (parts | {"models": _models, "people": _people}).items():
-        part = APIRouter(tags=[tag])
+        part = APIRouter(tags=[tag], route_class=route_class)
         add(part, service)
         routes.include_router(part)
     return routes
@@ -467,7 +493,7 @@ def _people(routes: APIRouter, service: Service) -> None:
         return ws.people.sessions()
 
     @routes.delete("/sessions/{id}")
-    def end(by: Admin, id: int) -> None:
+    def end(by: Admin, id: Number) -> None:
         """End a session: the browser has to sign in again."""
         ws.people.sign_out(id, by=by)
 

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from eqsep import __version__
 from eqsep.errors import UserError
 from eqsep.serve import console
+from eqsep.serve.store import Unavailable
 from eqsep.serve.web import api, inference
 from eqsep.serve.web.guards import LOOPBACK, Guard, require, session_routes
 from eqsep.serve.web.limits import API, Limits, answer, problem
@@ -87,9 +88,14 @@ def create_app(
     async def answered_refusal(request: Request, error: Exception) -> Response:
         if request.url.path.startswith(API) or request.scope.get("person") is None:
             return await answered(request, error)
-        status, message, _ = problem(error)  # somebody looks at a page
+        status, message, headers = problem(error)  # somebody looks at a page
         status = 422 if status == 400 else status
-        return await run_in_threadpool(pages.problem, request, message, status)
+        try:
+            page = await run_in_threadpool(pages.problem, request, message, status)
+        except Unavailable:  # a page needs the store, too
+            return await answered(request, error)
+        page.headers.update(headers)
+        return page
 
     app.add_exception_handler(Exception, answered)
     for kind in (HTTPException, RequestValidationError, UserError):
@@ -115,8 +121,8 @@ def _state(service: Service) -> APIRouter:
 
     @routes.get("/health/ready")
     def ready() -> dict[str, str]:
-        """Whether the store answers."""
-        service.ws.ledger.names()
+        """Whether the store answers, and takes what is written."""
+        service.ws.store.check()
         return {"status": "ready"}
 
     @routes.get("/metrics", response_class=Response)

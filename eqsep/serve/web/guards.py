@@ -23,7 +23,8 @@ from eqsep.serve.workspace import Workspace
 
 COOKIE = "eqsep_session"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
-OPEN = ("/health", "/ping", "/v2/health/", "/login", "/static/")  # without a token
+HEALTH = ("/health", "/ping", "/v2/health/")  # never limited: who asks acts on the answer
+OPEN = (*HEALTH, "/login", "/static/")  # without a token
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -39,9 +40,12 @@ HEADERS = {
 }
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _MODEL_FILE = re.compile(r"/api/v1/models/[^/]+(/merge)?")
+_WITH_ROWS = re.compile(
+    r"/api/v1/models/[^/]+/(score|explain|learn)|/v2/models/[^/]+/infer|/invocations"
+)
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _FORM = "application/x-www-form-urlencoded"
-_MOST_FORM = 2**20  # bytes of a form
+_MOST_FIELDS = 20_000
 
 
 def person(request: Request) -> Person:
@@ -136,8 +140,12 @@ class Guard:
     async def _let_in(self, asked: Request, receive: Receive) -> Receive:
         """Check rate, token, size and forgery, in this order; the body to be read again."""
         asked.scope["guard"] = self
-        if asked.scope["path"].startswith(OPEN):
-            self._wait(self.strangers, _address(asked))
+        path = asked.scope["path"]
+        if "\0" in path or b"%00" in asked.scope["query_string"]:
+            raise refused(422, "An address cannot hold the character U+0000.")
+        if path.startswith(OPEN):
+            if not path.startswith(HEALTH):
+                self._wait(self.strangers, _address(asked))
             return _again(await self._read(asked, receive), receive)
         kind, _, bearer = asked.headers.get("authorization", "").partition(" ")
         is_bearer = kind.lower() == "bearer"
@@ -163,7 +171,9 @@ class Guard:
         is_file = asked.method == "POST" and _MODEL_FILE.fullmatch(asked.scope["path"])
         sender: Person | None = asked.scope.get("person")
         may_be_long = is_file and sender is not None and sender.may("admin")
-        most = self.limits.model if may_be_long else self.limits.body
+        has_rows = asked.method == "POST" and _WITH_ROWS.fullmatch(asked.scope["path"])
+        most = self.limits.body if has_rows else min(self.limits.short, self.limits.body)
+        most = self.limits.model if may_be_long else most
         too_long = refused(413, f"Expected at most {most:,} bytes.", connection="close")
         if asked.headers.get("content-encoding", "identity").lower() != "identity":
             raise refused(415, "Send the body without compression.")
@@ -182,15 +192,12 @@ class Guard:
         return bytes(body)
 
     async def whose(self, token: str, address: str) -> Person | None:
-        """Whose token it is; refused after too many wrong ones from the address."""
-        found = self.people.known(token)
+        """Whose token it is; only wrong ones are limited, so they lock out no right one."""
+        found = self.people.known(token) or await run_in_threadpool(self.people.check, token)
         if found is None:
-            seconds = self.attempts.wait(address)
+            seconds = self.attempts.take(address)
             if seconds:
                 raise _later(seconds, "Too many wrong tokens came from this address.")
-            found = await run_in_threadpool(self.people.check, token)
-            if found is None:
-                self.attempts.take(address)
         return found
 
     async def _signed_in(self, asked: Request, cookie: str) -> Person | None:
@@ -229,7 +236,7 @@ def _answer(error: Exception, asked: Request) -> Response:
     if response.status_code != 401 or path.startswith(API):
         return response
     seen = asked.headers.get("hx-current-url")  # the page of the script
-    path, query = (quote(path), query) if seen is None else urlsplit(seen)[2:4]
+    path, query = (quote(path), query) if seen is None else _path_and_query(seen)
     there = f"/login?next={quote(f'{path}?{query}' if query else path, safe='')}"
     gone = {"Set-Cookie": f"{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"}
     if "hx-request" in asked.headers:
@@ -239,13 +246,22 @@ def _answer(error: Exception, asked: Request) -> Response:
     return response
 
 
+def _path_and_query(url: str) -> tuple[str, str]:
+    try:
+        return urlsplit(url)[2:4]
+    except ValueError:  # it is not an address
+        return "/", ""
+
+
 def _check_csrf(asked: Request, body: bytes) -> None:
     """Refuse a request that a page of another site may have sent with this browser's cookie."""
     given = asked.headers.get("x-csrf-token", "")
     if not given and asked.headers.get("content-type", "").startswith(_FORM):
-        if len(body) > _MOST_FORM:
-            raise refused(413, f"Expected at most {_MOST_FORM:,} bytes.", connection="close")
-        given = parse_qs(body.decode("utf-8", "replace")).get("csrf", [""])[0]
+        try:
+            fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+        except ValueError as error:
+            raise refused(413, f"Expected at most {_MOST_FIELDS:,} fields.") from error
+        given = fields.get("csrf", [""])[0]
     own = csrf_token(asked)
     if not own or not hmac.compare_digest(given.encode(), own.encode()):
         raise refused(403, "The page is out of date, or not one of this service: load it again.")

@@ -15,7 +15,7 @@ from eqsep.errors import UserError, quoted
 from eqsep.serve.intake import Answer
 from eqsep.serve.web.guards import require
 from eqsep.serve.web.rows import CheckedRows, counted_rows, csv_rows, parsed
-from eqsep.serve.web.service import Service
+from eqsep.serve.web.service import Service, content_type
 
 JSON = "application/json"
 OUTPUTS = {"score": "FP64", "p_value": "FP64", "alarm": "BOOL", "kind": "BYTES"}
@@ -62,7 +62,7 @@ def _open_inference(service: Service) -> APIRouter:
     @routes.get("/health/ready")
     async def ready() -> dict[str, bool]:
         """Whether the server can take requests."""
-        await run_in_threadpool(service.ws.ledger.names)
+        await run_in_threadpool(service.ws.store.check)
         return {"ready": True}
 
     @routes.get("/models/{name}/ready")
@@ -92,17 +92,19 @@ def _open_inference(service: Service) -> APIRouter:
     @routes.post("/models/{name}/infer", openapi_extra=_body(inputs="array", parameters="object"))
     async def infer(request: Request, name: str) -> Response:
         """Score rows that are sent as a tensor for each column."""
-        asked = parsed(await request.body())
+        body, limits = await request.body(), service.limits
+        asked = await service.decoded(body, lambda: parsed(body, limits))
         if not isinstance(asked, dict) or not isinstance(asked.get("inputs"), list):
             raise UserError('Expected an object with "inputs", a list of tensors.')
-        keep = _keep(request, asked.get("parameters"))
+        keep, wanted = _keep(request, asked.get("parameters")), _outputs(asked.get("outputs"))
         reader = await service.reader(name)
-        rows = counted_rows(_of_tensors(asked["inputs"], service.limits.columns), service.limits)
-        answers = await _all_answered(service, name, reader.check(rows), keep)
-        wanted = [output.get("name") for output in asked.get("outputs") or []] or list(OUTPUTS)
-        if not set(wanted) <= set(OUTPUTS):
-            raise UserError(f"Outputs are {quoted(OUTPUTS)}, got {quoted(map(str, wanted))}.")
-        body = {
+
+        def checked() -> CheckedRows:
+            rows = _of_tensors(asked["inputs"], limits.columns)
+            return reader.check(counted_rows(rows, limits))
+
+        answers = await _all_answered(service, name, await service.decoded(body, checked), keep)
+        answered = {
             "model_name": name,
             "model_version": str(answers[0].version),
             "outputs": [
@@ -112,8 +114,8 @@ def _open_inference(service: Service) -> APIRouter:
             ],
         }
         if isinstance(asked.get("id"), str):
-            body["id"] = asked["id"]
-        return Response(orjson.dumps(body), media_type=JSON)
+            answered["id"] = asked["id"]
+        return Response(orjson.dumps(answered), media_type=JSON)
 
     return routes
 
@@ -139,17 +141,20 @@ def _mlflow(service: Service) -> APIRouter:
             raise UserError(f"Which model? There are {len(names)}: name one with ?model=NAME.")
         name = names[0]
         reader, body = await service.reader(name), await request.body()
-        kind = request.headers.get("content-type", JSON).partition(";")[0].strip()
-        if kind == "text/csv":
+        limits = service.limits
+        if content_type(request) == "text/csv":
             keep = _keep(request, None)
-            checked = csv_rows(body, service.limits, reader=reader)
+            checked = await service.decoded(body, lambda: csv_rows(body, limits, reader=reader))
         else:
-            asked = parsed(body)
+            asked = await service.decoded(body, lambda: parsed(body, limits))
             if not isinstance(asked, dict):
                 raise UserError(f"Expected an object with one of {quoted(_FORMS)}.")
             keep = _keep(request, asked.get("params"))
-            rows = _of_frame(asked, list(reader.reads))
-            checked = reader.check(counted_rows(rows, service.limits))
+
+            def of_frame() -> CheckedRows:
+                return reader.check(counted_rows(_of_frame(asked, [*reader.reads]), limits))
+
+            checked = await service.decoded(body, of_frame)
         answers = await _all_answered(service, name, checked, keep)
         predictions = [{name: getattr(answer, name) for name in OUTPUTS} for answer in answers]
         return Response(orjson.dumps({"predictions": predictions}), media_type=JSON)
@@ -173,6 +178,15 @@ def _keep(request: Request, parameters: Any) -> bool:
     keep = not (isinstance(parameters, dict) and parameters.get("keep") is False)
     require(request, "judge" if keep else "view")
     return keep
+
+
+def _outputs(asked: Any) -> list[str]:
+    """The names of the outputs that a request asks for; all, if it asks for none."""
+    given = asked if isinstance(asked, list) else [] if asked is None else [asked]
+    wanted = [str(one.get("name")) if isinstance(one, dict) else "" for one in given]
+    if not set(wanted) <= set(OUTPUTS):
+        raise UserError(f"Outputs are objects with a name: {quoted(OUTPUTS)}, got {wanted}.")
+    return wanted or [*OUTPUTS]
 
 
 def _of_tensors(tensors: list[Any], most: int) -> list[dict[str, Any]]:

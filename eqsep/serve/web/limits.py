@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from eqsep.errors import UserError
-from eqsep.serve.store import Conflict, Missing
+from eqsep.serve.store import Conflict, Missing, Unavailable
+from eqsep.serve.texts import Invalid
 
 _MOST_KEYS = 10_000  # callers that are remembered: the least recent are forgotten first
 API = ("/api/", "/v2", "/invocations", "/metrics", "/health", "/ping", "/version", "/openapi.json")
@@ -29,15 +30,21 @@ class Limits:
     Attributes
     ----------
     body : int
-        Bytes of a request.
+        Bytes of a request with rows.
+    short : int
+        Bytes of any other request: a form, a verdict.
     model : int
         Bytes of a model file that an administrator sends.
     rows : int
         Rows of a request.
     columns : int
         Values of a row, including those that the model does not know.
+    values : int
+        Values of a request, in all its rows.
     text : int
         Characters of a value.
+    decoded : int
+        Bytes of the values of an Arrow stream, each counted where it occurs.
     waiting : int
         Rows that wait to be scored: beyond it, callers have to retry.
     seconds : float
@@ -51,10 +58,13 @@ class Limits:
     """
 
     body: int = 16 * 2**20
+    short: int = 2**20
     model: int = 512 * 2**20
     rows: int = 10_000
     columns: int = 2_000
+    values: int = 1_000_000
     text: int = 10_000
+    decoded: int = 64 * 2**20
     waiting: int = 20_000
     seconds: float = 30.0
     requests: float = 5_000.0
@@ -70,10 +80,6 @@ class TokenBuckets:
     ) -> None:
         self._rate, self._size, self._clock = rate, size, clock
         self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def wait(self, key: str) -> float:
-        """The seconds until this caller has a token."""
-        return max(1 - self._now(key)[0], 0.0) / self._rate
 
     def take(self, key: str) -> float:
         """Take a token if there is one, and return 0; otherwise the seconds until there is."""
@@ -96,7 +102,8 @@ class TooMany(UserError):
     """A request is too large."""
 
 
-_STATUS = {Missing: 404, Conflict: 409, TooMany: 413}
+_STATUS = {Missing: 404, Conflict: 409, TooMany: 413, Invalid: 422}
+_RETRY = "5"  # seconds after which a database may be there again
 
 
 def refused(status: int, message: str, **headers: str) -> HTTPException:
@@ -124,6 +131,9 @@ def problem(error: Exception) -> tuple[int, str, dict[str, str]]:
     if isinstance(error, RequestValidationError):
         found = error.errors()[:_FIELDS]  # without the values, which may be secret
         return 422, "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found), {}
+    if isinstance(error, Unavailable):
+        _LOG.error("%s", error)
+        return 503, str(error), {"Retry-After": _RETRY}
     if isinstance(error, UserError):
         return next((s for t, s in _STATUS.items() if isinstance(error, t)), 400), str(error), {}
     number = secrets.token_hex(4)

@@ -18,6 +18,7 @@ from eqsep.arrays import objects
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
 from eqsep.serve.runs import run_columns
+from eqsep.serve.texts import Invalid
 from eqsep.serve.web.limits import Limits, TooMany
 from eqsep.tables.reading import LARGEST, Column, UnreadableError
 
@@ -26,6 +27,8 @@ _READ = {"number": "a number", "date": _DATE, "duration": "seconds", "time": f"a
 _NUMBERS = {int, float, bool, type(None)}
 _PLAIN = {*_NUMBERS, str}
 _SHOWN = 60  # characters of a value in a message
+_PARTS = 25  # objects and lists in JSON for each row that a request may have
+_CELL = 16  # bytes of a value of Arrow, at least
 Row = dict[str, Any]
 ARROW = "application/vnd.apache.arrow.stream"
 _ANSWER = pa.schema(
@@ -123,6 +126,9 @@ class RowReader:
                 return f"column {_shown(name)}: expected a value in every row, as it orders them"
         if len(row) > self._limits.columns:
             return f"expected at most {self._limits.columns:,} columns, got {len(row):,}"
+        for name in row.keys() - self._names:
+            if "\0" in name or len(name) > self._limits.text:
+                return f"column {_shown(name)}: a name cannot be this long, or hold U+0000"
         for name, value in row.items():
             kind = type(value)
             if kind is str:
@@ -149,19 +155,29 @@ class RowReader:
 
 def json_rows(body: bytes, limits: Limits) -> list[Any]:
     """The rows of `{"rows": [...]}`, or an object without `rows` as one row."""
-    read = parsed(body)
+    read = parsed(body, limits)
     rows = read.get("rows", [read]) if isinstance(read, dict) else read
     if not isinstance(rows, list):
         raise UserError(f'Expected {{"rows": [...]}} or one row as an object, got {_shown(read)}.')
     return counted_rows(rows, limits)
 
 
-def parsed(body: bytes) -> Any:
-    """The content of a body in JSON."""
+def parsed(body: bytes, limits: Limits) -> Any:
+    """The content of a body in JSON; NaN, infinity and half a character are not in JSON.
+
+    Objects and values are counted before they are made. Characters within texts count too, so no
+    value can be hidden.
+    """
+    n_parts, n_values = body.count(b"{") + body.count(b"["), body.count(b",")
+    if n_parts > _PARTS * limits.rows or n_values > limits.values:
+        raise TooMany(
+            f"Expected at most {limits.values:,} values in {limits.rows:,} rows: send them in "
+            f"several requests."
+        )
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise UserError(f"Expected JSON in UTF-8: {error}.") from error
+        raise Invalid(f"Expected JSON in UTF-8: {error}.") from error
 
 
 def csv_rows(body: bytes, limits: Limits, *, reader: RowReader) -> CheckedRows:
@@ -212,7 +228,11 @@ def _shown(value: Any) -> str:
 
 
 def arrow_rows(body: bytes, limits: Limits) -> list[dict[str, Any]]:
-    """The rows of an Arrow stream; dates are written as ISO 8601."""
+    """The rows of an Arrow stream; dates are written as ISO 8601.
+
+    A few bytes can stand for gigabytes: an index for a long text, a null for nothing. So the values
+    are counted before any is made.
+    """
     try:
         _refuse_compressed(body)
         with pa.ipc.open_stream(body) as stream:
@@ -220,12 +240,16 @@ def arrow_rows(body: bytes, limits: Limits) -> list[dict[str, Any]]:
             if len(set(names)) < len(names) or len(names) > limits.columns:
                 raise UserError("Expected every column once, and not too many of them.")
             columns: list[list[Any]] = [[] for _ in names]
-            n_rows = 0
+            n_rows = n_bytes = 0
             for batch in stream:
                 n_rows += batch.num_rows
-                if n_rows > limits.rows:
-                    raise TooMany(f"Expected at most {limits.rows:,} rows in a request.")
+                if n_rows > limits.rows or n_rows * len(names) > limits.values:
+                    most = f"{limits.rows:,} rows of {limits.values:,} values"
+                    raise TooMany(f"Expected at most {most} in a request.")
                 batch.validate(full=True)
+                n_bytes += sum(_n_bytes(column) for column in batch.columns)
+                if n_bytes > limits.decoded:
+                    raise TooMany(f"Expected at most {limits.decoded:,} bytes of values.")
                 for values, column in zip(columns, batch.columns, strict=True):
                     values.extend(_values(column, limits))
     except UserError:
@@ -267,6 +291,19 @@ def _values(column: Any, limits: Limits) -> list[Any]:
         column = column.cast(pa.float64())
     values = column.to_pylist()
     return [finite(value) for value in values] if types.is_floating(column.type) else values
+
+
+def _n_bytes(column: Any) -> int:
+    """The bytes of all values of a column, with a text of a dictionary counted at each index."""
+    lengths = column
+    if types.is_dictionary(column.type):
+        lengths = column.dictionary
+    if not (types.is_string(lengths.type) or types.is_large_string(lengths.type)):
+        return _CELL * len(column)
+    lengths = pc.binary_length(lengths)
+    if types.is_dictionary(column.type):
+        lengths = lengths.take(column.indices)
+    return _CELL * len(column) + int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
 
 
 def _check_length(texts: Any, limits: Limits) -> None:

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from eqsep.serve.intake import Answer
+from eqsep.serve.store import Unavailable
 from eqsep.serve.web import rows as forms
 from eqsep.serve.web.limits import Limits, refused
 from eqsep.serve.web.rows import CheckedRows, RowError, RowReader
@@ -35,6 +37,14 @@ _FIGURES = (  # of a model: the last is an attribute of its watch
 )
 _FRESH = 5.0  # seconds for which figures of the store are shown again
 _PATIENCE = 0.004  # seconds that a batch waits for more requests
+_SHORT = 2**15  # bytes that are decoded in less time than another thread takes to begin
+_DECODERS = 2  # longer bodies that are decoded at a time
+Decoded = TypeVar("Decoded")
+
+
+def content_type(request: Request) -> str:
+    """The type of a body, without its parameters."""
+    return request.headers.get("content-type", "application/json").partition(";")[0].strip()
 
 
 class Busy(Exception):
@@ -121,13 +131,17 @@ class Batcher:
         return batch
 
     def _score(self, batch: list[_Asked]) -> None:
-        """Score requests together; if that fails, each alone, so that one harms no other."""
+        """Score requests together; if that fails, each alone, so that one harms no other.
+
+        Where the store fails, all fail at once: each would wait for it in vain.
+        """
         rows = [row for asked in batch for row in asked.rows]
         try:
             answers = self._take(batch[0].model, rows, batch[0].keep)
         except Exception as error:
-            if len(batch) == 1:
-                batch[0].future.set_exception(error)
+            if len(batch) == 1 or isinstance(error, Unavailable):
+                for asked in batch:
+                    asked.future.set_exception(error)
                 return
             for asked in batch:
                 self._score([asked])
@@ -215,6 +229,7 @@ class Service:
         self.metrics = Metrics(ws)
         self.batcher = Batcher(self._take, most=limits.waiting)
         self._readers: dict[str, RowReader] = {}
+        self._decoders = CapacityLimiter(_DECODERS)
 
     async def reader(self, model: str) -> RowReader:
         """What checks rows of a model: its columns are the same in all of its versions."""
@@ -230,14 +245,23 @@ class Service:
     async def rows(self, request: Request, model: str) -> CheckedRows:
         """The rows of a request, in the form that its Content-Type names."""
         reader, body = await self.reader(model), await request.body()
-        kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+        kind, limits = content_type(request), self.limits
         if kind == "application/json":
-            return reader.check(forms.json_rows(body, self.limits))
+            return await self.decoded(body, lambda: reader.check(forms.json_rows(body, limits)))
         if kind == "text/csv":
-            return forms.csv_rows(body, self.limits, reader=reader)
+            return await self.decoded(body, lambda: forms.csv_rows(body, limits, reader=reader))
         if kind == forms.ARROW:
-            return reader.check(forms.arrow_rows(body, self.limits))
+            return await self.decoded(None, lambda: reader.check(forms.arrow_rows(body, limits)))
         raise refused(415, f"Expected application/json, text/csv or {forms.ARROW}, got {kind!r}.")
+
+    async def decoded(self, body: bytes | None, decode: Callable[[], Decoded]) -> Decoded:
+        """What a body says. Other requests are answered meanwhile, unless it is short.
+
+        Few bodies are decoded at a time, as each may take many times its bytes.
+        """
+        if body is not None and len(body) <= _SHORT:
+            return decode()
+        return await to_thread.run_sync(decode, limiter=self._decoders)
 
     async def answered(
         self, model: str, checked: CheckedRows, *, keep: bool

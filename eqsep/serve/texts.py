@@ -1,0 +1,72 @@
+"""Texts and numbers that people and programs send, checked in one place for API, console and MCP.
+
+A text is stored in Unicode's composed form (NFC), without blanks around it: two that look the same
+are the same. No database takes U+0000, and none a whole number beyond 64 bits.
+"""
+
+import unicodedata
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from eqsep.errors import UserError
+
+MOST_KIND = MOST_NAME = 100  # characters
+MOST_VALUE = 200
+MOST_NOTE = 2_000
+LARGEST = 2**63 - 1  # of a number in the store
+_SHOWN = 60  # characters of a text in a message
+_IN_NOTES = str.maketrans("", "", "\n\r\t")
+
+
+class Invalid(UserError):
+    """A text or a number that is not accepted."""
+
+
+def name(text: str, *, what: str = "A name", most: int = MOST_NAME) -> str:
+    """A text in one line, 1 to `most` printable characters, as it is stored."""
+    found = composed(text).strip()
+    if not 0 < len(found) <= most or not found.isprintable():
+        raise Invalid(f"{what} has 1 to {most} printable characters, got {_shown(text)}.")
+    return found
+
+
+def value(text: str) -> str:
+    """A value of a row, or the name of a column: it may hold anything but U+0000."""
+    if "\0" in text:
+        raise Invalid("A text cannot hold the character U+0000.")
+    if len(text) > MOST_VALUE:
+        raise Invalid(f"A text has at most {MOST_VALUE} characters here, got {len(text):,}.")
+    return text
+
+
+def note(text: str) -> str:
+    """A text of several lines, or none, as it is stored."""
+    found = composed(text).strip()
+    if len(found) > MOST_NOTE:
+        raise Invalid(f"A note has at most {MOST_NOTE:,} characters, got {len(found):,}.")
+    if any(unicodedata.category(c) in ("Cc", "Cs") for c in found.translate(_IN_NOTES)):
+        raise Invalid("A note cannot hold control characters.")
+    return found
+
+
+def composed(text: str) -> str:
+    """A text in NFC."""
+    return unicodedata.normalize("NFC", text)
+
+
+def number(text: str, *, what: str) -> int:
+    """The number of a row, a verdict, a version or a session."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 19 or int(text) > LARGEST:
+        raise Invalid(f"Expected the number of {what}, got {_shown(text)}.")
+    return int(text)
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+
+
+# Types of fields and parameters.
+Number = Annotated[int, Field(ge=0, le=LARGEST)]
+Text = Annotated[str, Field(max_length=MOST_VALUE), AfterValidator(value)]
+Note = Annotated[str, Field(max_length=MOST_NOTE)]
