@@ -45,6 +45,54 @@ def test_shuffled_rows_are_wrongly_called_changed_at_most_so_often(draw):
         assert np.mean(np.array(highest) >= 1 / delta) <= delta + 2 * error
 
 
+@pytest.mark.extra
+def test_quiet_rows_alone_are_wrongly_called_changed_at_most_so_often():
+    """150 streams of normal rows among anomalies, after fits of their own."""
+    broken = []
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        model = Detector(n_landmarks=20, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
+        model.fit(rng.normal(size=(300, 1)))
+        X = rng.normal(size=(800, 1))
+        X[rng.random(800) < 0.1] += 9.0
+        broken.append(Monitor(model, delta=0.1, quiet_only=True).update(X).broken_at is not None)
+    assert np.mean(broken) <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / 150)
+
+
+def test_anomalies_are_no_drift_where_quiet_rows_alone_bet(detector, tmp_path):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2_000, 2))
+    X[rng.random(2_000) < 0.2] += 8.0
+    every, quiet = Monitor(detector), Monitor(detector, quiet_only=True)
+    assert every.update(X).broken_at < 1_000
+    assert every.shifts()[0].standard_errors > 5
+    watched = quiet.update(X[:1_100])
+    assert (watched.rows, watched.broken_at) == (1_100, None)
+    quiet.save(tmp_path / "watched")
+    quiet = Monitor.load(tmp_path / "watched", detector)  # goes on as it was
+    whole = Monitor(detector, quiet_only=True)
+    assert quiet.update(X[1_100:]) == whole.update(X)
+    assert_array_equal(quiet.history.rows, whole.history.rows)
+    assert quiet.recent() == whole.recent()
+    assert whole.watched.broken_at is None
+    assert whole.recent().too_many
+    assert abs(whole.shifts()[0].standard_errors) < 4
+    assert 2_000 < whole.update(rng.normal((1.2, 0), size=(500, 2))).broken_at < 2_300
+
+
+def test_groups_bet_by_their_quiet_rows():
+    rng = np.random.default_rng(0)
+    host, X = np.repeat(np.arange(300), 5), rng.normal(size=(1_500, 2))
+    model = Detector(n_landmarks=40, bandwidth=1.0, random_state=0, config=Config.fast())
+    model.fit(X, groups=host)
+    host, X = np.repeat(np.arange(1_000, 1_200), 5), rng.normal(size=(1_000, 2))
+    X[host % 10 < 3] += 8.0
+    assert Monitor(model).update(X, groups=host).broken_at is not None
+    watched = Monitor(model, quiet_only=True).update(X, groups=host)
+    assert watched.broken_at is None
+    assert 130 < watched.units <= 140
+
+
 def test_the_capital_is_a_martingale():
     """One row more gains nothing on average, over p that are spread evenly."""
     jumper, rng = SimpleJumper(), np.random.default_rng(0)

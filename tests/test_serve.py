@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -474,14 +475,33 @@ def test_alarms_that_look_alike_are_grouped_and_explained(work):
 def test_rows_that_drift_raise_the_banner_and_a_new_version_begins_anew(work):
     taken(work, rows_at((0, 0), 300, rng=np.random.default_rng(5), spread=1))
     assert work.watching.status("pump").banner is None
+    before = time.time()
     taken(work, rows_at((1.6, 0), 500, rng=np.random.default_rng(6), spread=1))
     status = work.watching.status("pump")
     assert 300 < status.broken_at < 800
     assert "no longer look like those that were learnt" in status.banner
+    assert (status.evidence, status.martingale >= 100) == ("strong", True)
+    assert before <= status.drift_since <= time.time()
     assert status.shifts[0][0] == "x"
     assert sum(minute.rows for minute in status.per_minute) == status.rows == 800
     work.ledger.learn("pump", Lesson(rows_at((0, 5), 1), ["spill"], True), by="ada")
-    assert work.watching.status("pump").broken_at is None
+    anew = work.watching.status("pump")
+    assert (anew.broken_at, anew.drift_since, anew.evidence) == (None, None, None)
+
+
+def test_many_anomalies_are_no_drift_and_very_many_are_doubted(work):
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        taken(work, rows_at((0, 0), 85, rng=rng, spread=1) + rows_at((0, 7), 15, rng=rng))
+    status = work.watching.status("pump")
+    assert status.too_many
+    assert (status.banner, status.drift_since, status.broken_at) == (None, None, None)
+    assert status.evidence in ("none", "weak")
+    assert "Rows without an alarm look as they did" in status.note
+    taken(work, rows_at((0, 7), 400, rng=rng))
+    status = work.watching.status("pump")
+    assert "Hardly all of these are anomalies" in status.advice
+    assert "of the last" in status.banner
 
 
 def test_an_episode_ends_after_many_rows_unless_rows_have_changed(work, monkeypatch):

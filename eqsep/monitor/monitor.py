@@ -156,6 +156,10 @@ class Monitor:
         The probability of a false alert.
     random_state : int, default=0
         Breaks ties between equal scores.
+    quiet_only : bool, default=False
+        Bet on rows below the threshold alone, against held-out rows below it, so that anomalies
+        that raise an alarm are no evidence of drift, however many there are. Normal rows that have
+        moved beyond the threshold are none either: see `Recent.too_many` for these.
 
     Attributes
     ----------
@@ -185,13 +189,20 @@ class Monitor:
     before: Watched | None = None
     model_: str
 
-    def __init__(self, detector: Detector, *, delta: float = 0.01, random_state: Any = 0) -> None:
+    def __init__(
+        self,
+        detector: Detector,
+        *,
+        delta: float = 0.01,
+        random_state: Any = 0,
+        quiet_only: bool = False,
+    ) -> None:
         hint = "It is the probability of a false drift alert."
         self.delta = checked_share(delta, name="delta", hint=hint)
         if not isinstance(random_state, Integral) or int(random_state) < 0:
             expected = "a whole number of at least 0"
             raise ParameterError("random_state", expected=expected, got=random_state)
-        self.random_state = int(random_state)
+        self.random_state, self.quiet_only = int(random_state), quiet_only
         self.detector, self.runs = detector, Runs()
         self._begin(1)
         caution = detector.model_.caution
@@ -208,14 +219,18 @@ class Monitor:
                 "The detector has no held-out rows, so there is nothing to compare new rows with. "
                 "Fit it to more normal rows."
             )
-        units = calibration.groups[calibration.counting] if self._grouping else None
-        held = model.evidence.held_out.normal[calibration.counting].astype(float)
-        scores = calibration.ordered
+        counting = calibration.counting
+        if self.quiet_only:  # of n scores that count, the threshold is the rank-highest
+            counting = counting[np.argsort(calibration.scores[counting], kind="stable")]
+            counting = np.sort(counting[: len(counting) - model.rank])
+        units = calibration.groups[counting] if self._grouping else None
+        held = model.evidence.held_out.normal[counting].astype(float)
+        scores = calibration.scores[counting]
         self._patience, self._open = 1, dict[int, np.ndarray]()
         if units is not None:
             self._patience = int(np.unique(units, return_counts=True)[1].max())
             held = _means(held, units)
-            scores = _means(calibration.scores[calibration.counting, None], units)[:, 0]
+            scores = _means(scores[:, None], units)[:, 0]
         self._held = held
         self.watched = Watched(episode=episode, units=None if units is None else 0)
         self._evidence = model.evidence
@@ -271,6 +286,7 @@ class Monitor:
         so_far = self.watched.alarms + np.cumsum(alarm)
         at = self.watched.rows + np.arange(1, len(scores) + 1)
         grouping = self._grouping
+        bets_on = ~alarm if self.quiet_only else np.ones(len(alarm), dtype=bool)
         if grouping is not None:
             if grouping.columns[1] == "" or (ordered and grouping.edges):
                 groups = self.runs.in_order(groups, len(scores))
@@ -278,7 +294,11 @@ class Monitor:
             holdout.check_grouped(groups)
             assert groups is not None  # it was checked
             units = grouping.units(groups, key=holdout.key)
-            rows, scores, at = self._ended(rows, scores, units)
+            rows, scores, at = self._ended(
+                rows[bets_on], scores[bets_on], units[bets_on], at[bets_on]
+            )
+        else:
+            rows, scores, at = rows[bets_on], scores[bets_on], at[bets_on]
         self._sum_up(rows, at)
         highest, broken_at, points = self.watched.highest, self.watched.broken_at, []
         step = _STEP if grouping is None else 1
@@ -304,14 +324,13 @@ class Monitor:
         return self.watched
 
     def _ended(
-        self, rows: np.ndarray, scores: np.ndarray, units: np.ndarray
+        self, rows: np.ndarray, scores: np.ndarray, units: np.ndarray, numbers: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The mean rows and mean scores of the units that end, and the row at which each does."""
         none = np.zeros(3 + rows.shape[1])  # the last row, how many, and sums: of scores, of values
         ended = []
         values = np.column_stack([np.ones(len(rows)), scores, rows])
-        each = zip(units.tolist(), values, strict=True)
-        for at, (unit, value) in enumerate(each, start=self.watched.rows + 1):
+        for at, unit, value in zip(numbers.tolist(), units.tolist(), values, strict=True):
             open_ = self._open.pop(unit, none).copy()
             open_[0] = at
             open_[1:] += value
@@ -425,7 +444,8 @@ class Monitor:
     def write(self, file: BinaryIO) -> None:
         """Write what was seen to an open file."""
         words = {"form": _FORM, "model": self.model_, "delta": self.delta}
-        words |= {"random_state": self.random_state} | asdict(self.watched)
+        words |= {"random_state": self.random_state, "quiet_only": self.quiet_only}
+        words |= asdict(self.watched)
         n_encoded = len(self.detector.plan_.encoder.counted)
         runs: dict[str, Any] = self.runs.arrays()
         np.savez(
@@ -461,7 +481,8 @@ class Monitor:
             if words.pop("form") != _FORM:
                 raise ValueError("another form")
             delta, seed, model = (words.pop(name) for name in ("delta", "random_state", "model"))
-            words.setdefault("units", None)  # a file of an older version has none
+            quiet_only = words.pop("quiet_only", False)  # older files have neither
+            words.setdefault("units", None)
             watched = Watched(**{f.name: words[f.name] for f in fields(Watched)})
         except (ValueError, KeyError, TypeError, BadZipFile) as error:
             raise UserError(
@@ -469,7 +490,7 @@ class Monitor:
                 hint="Pass the file that Monitor.save wrote, or start without it.",
                 topic="damaged_watch",
             ) from error
-        monitor = cls(detector, delta=delta, random_state=seed)
+        monitor = cls(detector, delta=delta, random_state=seed, quiet_only=bool(quiet_only))
         monitor.runs = runs
         if model != monitor.model_:
             monitor.before = watched
@@ -478,7 +499,8 @@ class Monitor:
         monitor.watched, monitor._sums, monitor._squares = watched, sums, squares
         monitor._ranks = SequentialRanks(scores)
         monitor._jumper.accounts = tuple(accounts.tolist())
-        monitor._jumper.n = watched.rows if watched.units is None else watched.units
+        n_bets = watched.rows - watched.alarms if quiet_only else watched.rows
+        monitor._jumper.n = n_bets if watched.units is None else watched.units
         monitor._open = dict(zip(opened[0].tolist(), opened[1], strict=True))
         if points is not None and moves is not None:  # an older file has no history
             monitor._points, monitor._moves = points.astype(float), moves.astype(float)

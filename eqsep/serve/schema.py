@@ -121,6 +121,7 @@ monitors = sa.Table(
     sa.Column("worker", sa.String(40), primary_key=True),
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("state", sa.LargeBinary, nullable=False),
+    sa.Column("drift_at", sa.Float),  # when rows were found to have changed
 )
 
 people = sa.Table(

@@ -13,12 +13,14 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from eqsep.detector import Detector
 from eqsep.detector.model import Verdicts
 from eqsep.errors import UserError
-from eqsep.monitor import Monitor, Recent
+from eqsep.monitor import Monitor, Recent, Watched
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Store, now
 
 DELTA = 0.01  # the probability of a false drift alert in an episode, over all workers
+MOST_REAL = 0.2  # a larger share of alarms is hardly that of anomalies
+_WORDS = {10.0: "moderate", 3.0: "weak", 0.0: "none"}  # evidence from such a capital on
 MOST_WATCHED = 100_000  # rows of an episode: all their scores are stored
 _SAVED_EVERY = 20.0  # seconds
 _FORGOTTEN_AFTER = 86_400.0  # seconds without news from a worker
@@ -51,13 +53,18 @@ class Watch:
     rows: int  # that came in the episode
     alarms: int
     promised: float | None  # the share of normal rows that may raise an alarm; None: no promise
-    martingale: float | None  # the highest evidence of drift; None where no rows were watched
-    broken_at: int | None  # the row of the episode at which it was too high to be chance
+    # of drift among rows that raise no alarm: "none", "weak", "moderate" or "strong", which comes
+    # up by chance in one episode of 100; None where no rows were watched
+    evidence: str | None
+    drift_since: float | None  # when it became strong, in seconds since 1970
+    martingale: float | None  # the highest capital of a bet on drift that began with 1
+    broken_at: int | None  # the row of the episode at which it became strong
     too_many: bool  # whether more of the last rows raised an alarm than the promise allows
     shifts: list[tuple[str, float]]  # columns with moved means, in standard errors, farthest first
     per_minute: list[Minute]  # the last hours, of all versions
     banner: str | None = None  # what is wrong
     advice: str | None = None  # what to do
+    note: str | None = None  # what to know, where nothing is wrong
 
     @property
     def alarm_rate(self) -> float:
@@ -68,6 +75,7 @@ class Watch:
 class Watching:
     """Watches the models of a store; each worker watches the rows that it scores.
 
+    Drift is judged by rows that raise no alarm: anomalies may be common, and are no drift.
     An episode ends with its version, or after 100,000 rows of a worker without drift.
     """
 
@@ -75,6 +83,7 @@ class Watching:
         self._store, self._ledger, self._workers = store, ledger, workers
         self._worker = secrets.token_hex(8)
         self._monitors: dict[str, tuple[int, Monitor | None]] = {}
+        self._drift_at: dict[str, float] = {}
         self._saved: dict[str, float] = {}
         self._lock = threading.Lock()
 
@@ -90,7 +99,9 @@ class Watching:
             with suppress(UserError):  # rows without their group are not watched
                 if model.plan.holdout.grouping is not None:
                     groups = model.plan.grouped(rows_for(model, rows)).groups
-                monitor.update_scored(encoded, verdicts.score, groups=groups)
+                seen = monitor.update_scored(encoded, verdicts.score, groups=groups)
+                if seen.broken_at is not None:
+                    self._drift_at.setdefault(name, now())
             if time.monotonic() - self._saved.get(name, 0.0) >= _SAVED_EVERY:
                 self._save(name, monitor)
 
@@ -117,15 +128,18 @@ class Watching:
         self.save()
         number = self._ledger.live(name).id
         detector = self._ledger.detector(number)
-        since = int(now() - _SHOWN) // _MINUTE * _MINUTE
+        shown = int(now() - _SHOWN) // _MINUTE * _MINUTE
         counts, monitors = schema.counts, schema.monitors
         mine = counts.c.model == name
         rows, alarms, _ = self._store.first(select(*_SUMS).where(mine, counts.c.version == number))
-        minutes = select(counts.c.minute, *_SUMS).where(mine, counts.c.minute >= since)
+        minutes = select(counts.c.minute, *_SUMS).where(mine, counts.c.minute >= shown)
         minutes = minutes.group_by(counts.c.minute).order_by(counts.c.minute)
-        states = self._store.rows(select(monitors.c.state).where(monitors.c.model == name))
-        watched = [m for m in (_read(row.state, detector) for row in states) if m is not None]
+        kept = select(monitors.c.state, monitors.c.drift_at).where(monitors.c.model == name)
+        states = [(_read(row.state, detector), row.drift_at) for row in self._store.rows(kept)]
+        watched = [monitor for monitor, _ in states if monitor is not None]
+        since = [at for monitor, at in states if monitor is not None and at is not None]
         worst = max(watched, key=lambda monitor: monitor.watched.highest, default=None)
+        highest = None if worst is None else worst.watched.highest
         recent = None if worst is None else worst.recent()
         shifts = [] if worst is None else worst.shifts()[:10]
         broken = [m.watched.broken_at for m in watched if m.watched.broken_at is not None]
@@ -134,14 +148,16 @@ class Watching:
             rows=int(rows or 0),
             alarms=int(alarms or 0),
             promised=detector.false_alarm_rate if detector.model_.rank else None,
-            martingale=None if worst is None else worst.watched.highest,
+            evidence=None if worst is None else evidence_of(worst.watched),
+            drift_since=min(since, default=None),
+            martingale=highest,
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
             shifts=[(shift.column, shift.standard_errors) for shift in shifts],
             per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
-        banner, advice = _advice(watch, recent)
-        return replace(watch, banner=banner, advice=advice)
+        banner, advice, note = _advice(watch, recent)
+        return replace(watch, banner=banner, advice=advice, note=note)
 
     def _monitor(self, name: str, number: int) -> Monitor | None:
         """The monitor of this episode; None where rows cannot be watched one by one."""
@@ -150,17 +166,19 @@ class Watching:
         is_over = seen is not None and seen.rows >= MOST_WATCHED and seen.broken_at is None
         if at != number or is_over:
             try:
-                monitor = Monitor(self._ledger.detector(number), delta=DELTA / self._workers)
+                detector, delta = self._ledger.detector(number), DELTA / self._workers
+                monitor = Monitor(detector, delta=delta, quiet_only=True)
             except UserError:  # there is nothing to compare with
                 monitor = None
             self._monitors[name] = number, monitor
+            self._drift_at.pop(name, None)
         return monitor
 
     def _save(self, name: str, monitor: Monitor) -> None:
         file, table = io.BytesIO(), schema.monitors
         monitor.write(file)
         mine = (table.c.model == name) & (table.c.worker == self._worker)
-        values = {"at": now(), "state": file.getvalue()}
+        values = {"at": now(), "state": file.getvalue(), "drift_at": self._drift_at.get(name)}
         with self._store.writing(synced=False) as connection:
             if not connection.execute(update(table).where(mine).values(**values)).rowcount:
                 old = table.c.at < now() - _FORGOTTEN_AFTER
@@ -170,32 +188,54 @@ class Watching:
 
 
 def _read(state: bytes, detector: Detector) -> Monitor | None:
-    """The monitor that a worker has stored, if it is of this version and has seen rows."""
+    """The monitor that a worker has stored, if it is of this version and has seen quiet rows."""
     try:
         monitor = Monitor.read(io.BytesIO(state), detector)
     except UserError:
         return None
-    return monitor if monitor.watched.rows else None
+    return monitor if monitor.watched.rows and monitor.quiet_only else None
 
 
-def _advice(watch: Watch, recent: Recent | None) -> tuple[str | None, str | None]:
-    """What is wrong, if anything, and what to do."""
+def evidence_of(seen: Watched) -> str:
+    """How strong the evidence of drift is, in a word; once strong, it stays so.
+
+    >>> evidence_of(Watched(martingale=20.0)), evidence_of(Watched(martingale=0.4, broken_at=9))
+    ('moderate', 'strong')
+    """
+    if seen.broken_at is not None:
+        return "strong"
+    return next(word for least, word in _WORDS.items() if seen.martingale >= least)
+
+
+def _advice(watch: Watch, recent: Recent | None) -> tuple[str | None, str | None, str | None]:
+    """What is wrong, if anything, what to do, and what to know where nothing is wrong."""
     if watch.broken_at is not None:
         moved = ", ".join(column for column, _ in watch.shifts[:3])
         broken = ""
         if watch.promised is not None:
             broken = f": the promised {watch.promised:.1%} of false alarms does not hold"
         return (
-            f"Rows no longer look like those that were learnt (since row {watch.broken_at:,} of "
-            f"this version){broken}.",
+            f"Rows that raise no alarm no longer look like those that were learnt{broken}.",
             f"Look at the columns that have moved ({moved}). If the new rows are normal, judge "
             f"rows of the queue, or fit again with recent rows; if not, look at the alarms.",
+            None,
         )
-    if recent is not None and recent.too_many and watch.promised is not None:
+    if recent is None or not recent.too_many or watch.promised is None:
+        return None, None, None
+    many = (
+        f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, where "
+        f"{watch.promised:.1%} of normal ones may."
+    )
+    if recent.alarm_rate > MOST_REAL:
         return (
-            f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, where "
-            f"{watch.promised:.1%} of normal ones may.",
-            "Either there are more anomalies, or normal rows have changed: judge some of the "
+            many,
+            "Hardly all of these are anomalies: normal rows may have changed. Judge some of the "
             "latest alarms to find out.",
+            None,
         )
-    return None, None
+    return (
+        None,
+        None,
+        f"{many} Rows without an alarm look as they did, so the others are anomalies, or normal "
+        f"rows of a new sort: judge some of the latest alarms to find out.",
+    )
