@@ -81,6 +81,7 @@ def learn_on(model, rows, labels):
         return model.partial_fit(rows, labels).forget(rows[:n], labels[:n])
 
 
+@cache
 def surroundings():
     """What the last bits of a sum depend on: the processor, and those who add."""
     packages = ("numpy", "scipy", "scikit-learn", "numba", "torch")

@@ -9,11 +9,17 @@ import pandas as pd
 
 from eqsep import Detector, load_model
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Config
 from eqsep.persistence.files import Writer
 
 TABLE = make_mixed_demo(n_samples=600, as_frame=True, random_state=0)
 FRESH = make_mixed_demo(n_samples=60, as_frame=True, random_state=1)
-FEW = {"n_landmarks": 40, "false_alarm_rate": 0.05, "random_state": 0}
+FEW = {
+    "n_landmarks": 40,
+    "false_alarm_rate": 0.05,
+    "random_state": 0,
+    "config": Config.fast(),
+}
 
 
 def numbers(n, *, seed):
@@ -80,8 +86,9 @@ def in_runs(**parameters):
     kind[np.arange(len(rows)) % 80 == 20] = "leak"
     rows.loc[kind == "stuck", "q"] = 0.0
     rows.loc[kind == "leak", "p"] -= 3.0
-    told = {"false_alarm_rate": 0.2, "n_landmarks": 40, "random_state": 0, **parameters}
-    return Detector(**told).fit(rows, kind, groups="run", time="t")
+    return Detector(**FEW | {"false_alarm_rate": 0.2} | parameters).fit(
+        rows, kind, groups="run", time="t"
+    )
 
 
 DETECTORS = {

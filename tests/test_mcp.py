@@ -72,6 +72,7 @@ def test_an_assistant_looks_explains_and_proposes(work):
     assert call(work, "watch", model="pump")["rows"] == 0  # of the version that has learnt it
 
 
+@pytest.mark.extra
 @pytest.mark.usefixtures("work")
 def test_the_command_speaks_over_standard_input_and_output(tmp_path):
     command = [sys.executable, "-m", "eqsep", "mcp", "--data", str(tmp_path)]

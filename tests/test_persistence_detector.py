@@ -70,6 +70,7 @@ def test_a_detector_comes_back_to_the_last_bit(name, path):
     assert type(loaded.plan_.holdout.bound) is int
 
 
+@pytest.mark.extra
 def test_a_new_process_says_the_same(tmp_path):
     for i, name in enumerate(DETECTORS):
         fitted(name)[0].save(tmp_path / f"{i}.eqsep")
@@ -292,7 +293,7 @@ def test_a_rate_that_cannot_be_promised_is_refused(path):
 
 def test_a_config_of_numpy_numbers_and_zeros_is_kept(path):
     config = Config(alpha=np.float64(0.2), n_trees=np.int64(5), vote_weight=0, likeness_weight=0)
-    detector = Detector(config=config, **FEW).fit(X, IS_ANOMALY.astype(int))
+    detector = Detector(**FEW | {"config": config}).fit(X, IS_ANOMALY.astype(int))
     loaded = kept(detector, path)
     assert loaded.config == config
     assert answers(loaded, NEW_X) == answers(detector, NEW_X)

@@ -16,8 +16,8 @@ FORK = multiprocessing.get_context("fork")  # all is imported and compiled alrea
 KILL = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "kill_service.py"))
 
 
-def test_what_was_accepted_survives_kills(url):
-    times = 5 if url.startswith("sqlite") else 2
+@pytest.mark.parametrize("times", [2, pytest.param(5, marks=pytest.mark.extra)])
+def test_what_was_accepted_survives_kills(url, times):
     found = KILL["kill_again_and_again"](url, times=times, named=0.0)
     assert found.lost == []
     assert found.same_bits
