@@ -362,10 +362,10 @@ class Ledger:
         order = _placed(row.settings, kinds)[KINDS]
         return {kind: order.index(kind) for kind in sorted(kinds, key=order.index)}
 
-    def set_settings(self, name: str, **changes: str | None) -> None:
+    def set_settings(self, name: str, **changes: str | float | None) -> None:
         """Change settings of a model; None removes one."""
         self._model(name)
-        changes = {k: None if v is None else texts.value(v) for k, v in changes.items()}
+        changes = {k: texts.value(v) if isinstance(v, str) else v for k, v in changes.items()}
         with self._store.writing() as connection:
             mine = schema.models.c.name == name
             settings = connection.execute(select(schema.models.c.settings).where(mine)).scalar_one()
