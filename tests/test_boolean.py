@@ -42,7 +42,7 @@ def test_threshold_functions_are_as_many_as_is_known(n, known):
     assert count_boolean_functions("halfspace", n) == known
 
 
-@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("n", [2, pytest.param(3, marks=pytest.mark.extra)])
 def test_the_theory_agrees_with_brute_force(n):
     assert count_boolean_functions("halfspace", n) == halfspaces_by_brute_force(n)
     assert count_boolean_functions("strict-equality", n) == equalities_by_brute_force(n)

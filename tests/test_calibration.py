@@ -85,8 +85,15 @@ def test_the_promise_is_kept_on_average(learn):
     assert (np.abs(alarms.mean(axis=0) - RATES) < 2.5 * error).all(), alarms.mean(axis=0)
 
 
-@pytest.mark.parametrize("draw", [discrete, nearly_discrete])
-@pytest.mark.parametrize("learn", [in_one_go, in_pieces])
+@pytest.mark.parametrize(
+    ("draw", "learn"),
+    [
+        (discrete, in_one_go),
+        (nearly_discrete, in_pieces),
+        pytest.param(discrete, in_pieces, marks=pytest.mark.extra),
+        pytest.param(nearly_discrete, in_one_go, marks=pytest.mark.extra),
+    ],
+)
 def test_repeated_rows_do_not_break_the_promise(draw, learn):
     alarms = false_alarms(draw, n_splits=20, learn=learn)
     error = alarms.std(axis=0, ddof=1) / np.sqrt(len(alarms))

@@ -81,7 +81,7 @@ def test_where_the_alarm_rings_is_measured_in_ranges_of_the_normal_rows(found, p
 
 def test_a_column_is_drowned_where_others_keep_its_alarm_far_out_or_silent():
     rng = np.random.default_rng(0)
-    few, many = rng.normal(size=(400, 2)), rng.normal(size=(400, 120))
+    few, many = rng.normal(size=(400, 2)), rng.normal(size=(400, 60))
     alone = Detector(config=Config.fast(), n_landmarks=60, random_state=0).fit(few)
     beside = Detector(config=Config.fast(), n_landmarks=60, random_state=0).fit(
         np.hstack([few, many])

@@ -28,7 +28,10 @@ def placements_by_programme(X):
     return sum(strict_solution(np.array(word, dtype=object)) is not None for word in words)
 
 
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (4, 1), (3, 2), (4, 2), (5, 2), (5, 3)])
+MORE = [pytest.param(5, n, marks=pytest.mark.extra) for n in (2, 3)]
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (4, 1), (3, 2), (4, 2), *MORE])
 def test_placements_are_those_that_slabs_make(m, n):
     X = np.random.default_rng(0).integers(-99, 100, (m, n)).astype(object)
     assert placements_by_programme(X) == count_placements(m, n)

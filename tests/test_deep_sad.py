@@ -147,7 +147,10 @@ def test_no_other_threshold_has_fewer_training_errors(fitted, split):
     assert ((score > 0) != (split.y_train == 1)).sum() == min(errors)
 
 
-@pytest.mark.parametrize("activation", ["bump", "leaky_relu", "rbf"])
+@pytest.mark.parametrize(
+    "activation",
+    ["bump", *(pytest.param(name, marks=pytest.mark.extra) for name in ("leaky_relu", "rbf"))],
+)
 def test_it_learns_and_shuffled_labels_ruin_it(activation, split):
     model = DeepSAD(activation=activation, **SMALL)
 

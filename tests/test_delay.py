@@ -58,7 +58,9 @@ def test_alarms_that_persist_come_later():
     assert found.persistent
 
 
-@pytest.mark.parametrize("persist", [None, PersistentAlarms(2, 5).update])
+@pytest.mark.parametrize(
+    "persist", [None, pytest.param(PersistentAlarms(2, 5).update, marks=pytest.mark.extra)]
+)
 def test_false_alarms_alone_hardly_ever_beat_chance(persist):
     rng = np.random.default_rng(0)
     kind = np.tile(np.repeat(["normal", "leak"], [100, 50]), 4)

@@ -122,6 +122,7 @@ def test_many_rows_give_what_they_give_one_process(folder, table, monkeypatch):
     assert 0 < len(detector.model_.evidence.held_out.normal) < 500
 
 
+@pytest.mark.extra
 def test_whole_groups_calibrate_as_in_one_process(table, tmp_path):
     names = pa.array([f"terminal {i % 60}" for i in range(table.num_rows)])
     when = pa.array(np.arange(table.num_rows) // 60)
@@ -139,6 +140,7 @@ def test_whole_groups_calibrate_as_in_one_process(table, tmp_path):
         fit(tmp_path, "kind", groups="terminals", **SMALL)
 
 
+@pytest.mark.extra
 def test_the_result_does_not_depend_on_the_number_of_processes(folder):
     one = fit(str(folder), "kind", cpus_per_task=2, **SMALL)  # one at a time, of two processors
     two = fit(str(folder), "kind", **SMALL)
@@ -146,6 +148,7 @@ def test_the_result_does_not_depend_on_the_number_of_processes(folder):
     assert_array_equal(one.coef_, two.coef_)
 
 
+@pytest.mark.extra
 def test_a_map_that_is_given_is_kept(folder, table, X):
     first = Detector(**SMALL).fit(X.slice(0, 300), table.column("kind").slice(0, 300))
     detector = fit(folder, "kind", plan=first.plan_)
@@ -249,7 +252,7 @@ def test_text_files_are_read_too(X, tmp_path):
         (lambda folder, _: fit(folder / "none.parquet"), "There is no file"),
         (lambda folder, _: fit(folder, address="nowhere"), "joined the cluster at"),
         (lambda _, table: fit(ray.data.from_arrow(table.slice(0, 0))), "There are no rows"),
-        (
+        pytest.param(
             lambda _, table: fit(
                 ray.data.from_arrow(
                     [table.slice(0, 50), table.slice(50, 50).drop_columns(["items"])]
@@ -258,6 +261,7 @@ def test_text_files_are_read_too(X, tmp_path):
                 **FAST,
             ),
             "items not in both",
+            marks=pytest.mark.extra,
         ),
     ],
 )

@@ -63,11 +63,22 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning"),
 ]
 
-every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-every_or_detector = pytest.mark.parametrize("estimator", [*ESTIMATORS, QUICK], ids=repr)
-every_weighted = pytest.mark.parametrize(
-    "estimator", [e for e in ESTIMATORS if has_fit_parameter(e, "sample_weight")], ids=repr
-)
+
+def first_of_each_class(estimators):
+    return list({type(estimator): estimator for estimator in reversed(estimators)}.values())
+
+
+def each_of(estimators):
+    """One test for each; all but the first of a class are left to `make test-all`."""
+    first = first_of_each_class(estimators)
+    marks = [() if estimator in first else pytest.mark.extra for estimator in estimators]
+    marked = [pytest.param(e, marks=mark) for e, mark in zip(estimators, marks, strict=True)]
+    return pytest.mark.parametrize("estimator", marked, ids=repr)
+
+
+every = each_of(ESTIMATORS)
+every_or_detector = each_of([*ESTIMATORS, QUICK])
+every_weighted = each_of([e for e in ESTIMATORS if has_fit_parameter(e, "sample_weight")])
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +121,7 @@ def excused(estimator):
 
 # The bandwidth is chosen, as by default, and landmarks are drawn, as of more rows than there are.
 CHECKED = [*SOLVED, *trained(BRIEFER), Detector(n_landmarks=20, config=Config.fast())]
-FIRST = list({type(estimator): estimator for estimator in reversed(CHECKED)}.values())
+FIRST = first_of_each_class(CHECKED)
 OTHERS = [estimator for estimator in CHECKED if estimator not in FIRST]
 
 

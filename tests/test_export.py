@@ -142,7 +142,7 @@ def exported(detector, tmp_path_factory):
     return Exported(detector, tmp_path_factory.mktemp("export"))
 
 
-@pytest.mark.parametrize("n_landmarks", [60, 500])
+@pytest.mark.parametrize("n_landmarks", [60, pytest.param(500, marks=pytest.mark.extra)])
 def test_ten_thousand_payments_are_told_as_by_the_library(n_landmarks, tmp_path):
     seen, new = (
         make_mixed_demo(n_samples=n, as_frame=True, random_state=seed)

@@ -29,7 +29,7 @@ def test_xor_needs_equality():
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(3, marks=pytest.mark.extra)])
 def test_planes_are_exact_and_their_floats_still_separate(family, n, rng):
     found = 0
     for _ in range(25):

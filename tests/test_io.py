@@ -142,7 +142,7 @@ def test_a_detector_says_how_to_pass_a_file_and_its_labels(tmp_path):
 
 def test_batches_have_the_types_of_the_first_rows(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("x;day\n" + "".join(f"{i},5;0{1 + i % 9}.01.2025\n" for i in range(200_000)))
+    path.write_text("x;day\n" + "".join(f"{i},5;0{1 + i % 9}.01.2025\n" for i in range(60_000)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Note)
         with open_table(path) as batches:

@@ -33,7 +33,7 @@ def refused(model, rows, *, leave_open):
         return code, process.stderr.read().decode()
 
 
-@pytest.mark.parametrize("leave_open", [False, True])
+@pytest.mark.parametrize("leave_open", [pytest.param(False, marks=pytest.mark.extra), True])
 def test_a_parse_error_on_a_pipe_ends_in_order(model, leave_open):
     rows = b"a,b\n" + b"0.5,0.5\n" * 300 + b"1,2,3\n" + b"0.5,0.5\n" * 300_000
     code, error = refused(model, rows, leave_open=leave_open)

@@ -1,6 +1,7 @@
 """The made-up process and its plant: `eqsep.datasets.process`."""
 
 from collections import Counter
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -226,9 +227,12 @@ def run(kind=None, *, seed=0, **outside):
     return dict(zip(SENSORS, readings[:, :, 0].T, strict=True))
 
 
+run_once = cache(run)  # for readings that several tests look at
+
+
 @pytest.fixture(scope="module")
 def usual():
-    return run()
+    return run_once()
 
 
 def late(reading):
@@ -250,13 +254,13 @@ def test_what_flows_in_flows_out_and_heat_is_paid_for(usual):
 
 
 def test_a_leak_is_what_the_product_lacks():
-    leaking = run("leak")
+    leaking = run_once("leak")
     assert late(leaking["transfer_flow"] - leaking["product_flow"]) == pytest.approx(0.3, abs=0.02)
     assert late(leaking["tank2_level"]) == pytest.approx(1.5, abs=0.01)  # nothing to be seen here
 
 
 def test_a_bias_is_hidden_where_it_is_and_shows_elsewhere(usual):
-    biased = run("sensor bias")
+    biased = run_once("sensor bias")
     assert late(biased["tank2_temperature"]) == pytest.approx(50.0, abs=0.1)
     difference = late(biased["exchanger_temperature"]) - late(usual["exchanger_temperature"])
     assert difference == pytest.approx(-1.5, abs=0.1)
@@ -276,7 +280,7 @@ def test_a_frozen_sensor_reads_one_value():
 
 
 def test_an_oscillation_swings_about_the_set_point():
-    calm, swinging = run(), run("oscillation")
+    calm, swinging = run_once(), run_once("oscillation")
     for name in ("medium_valve", "exchanger_temperature"):
         assert np.std(swinging[name][-300:]) > 3 * np.std(calm[name][-300:]), name
     assert late(swinging["tank2_temperature"]) == pytest.approx(50.0, abs=0.3)
@@ -284,7 +288,7 @@ def test_an_oscillation_swings_about_the_set_point():
 
 @pytest.mark.parametrize("kind", TOUCHED)
 def test_a_fault_changes_nothing_before_it_begins_and_something_after(usual, kind):
-    faulty = run(kind)
+    faulty = run_once(kind)
     for name in SENSORS:
         assert_array_equal(faulty[name][:BEGIN], usual[name][:BEGIN], err_msg=name)
     name = TOUCHED[kind]  # with the same noise

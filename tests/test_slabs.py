@@ -11,8 +11,10 @@ from eqsep.theory.exact import as_rationals, homogeneous
 from eqsep.theory.families import FAMILIES
 from eqsep.theory.slabs import SlabTable
 
+LARGE = [pytest.param(5 + n, n, marks=pytest.mark.extra) for n in (2, 3)]
 
-@pytest.mark.parametrize(("m", "n"), [(5, 1), (7, 2), pytest.param(8, 3, marks=pytest.mark.extra)])
+
+@pytest.mark.parametrize(("m", "n"), [(5, 1), (6, 2), *LARGE])
 def test_the_table_is_complete_in_general_position(m, n):
     X = np.random.default_rng(0).standard_normal((m, n))
     room, rows = SlabTable(X).room, homogeneous(as_rationals(X))

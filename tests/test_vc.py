@@ -17,7 +17,7 @@ from eqsep.theory.families import FAMILIES
 @pytest.mark.parametrize(
     ("family", "n"),
     [
-        pytest.param(family, n, marks=[pytest.mark.extra] if n > 4 else [])
+        pytest.param(family, n, marks=[pytest.mark.extra] if n > 3 else [])
         for family, n in sorted(WITNESSES)
     ],
 )
