@@ -36,6 +36,7 @@ class Answer:
     p_value: float | None = None
     alarm: bool | None = None
     kind: str | None = None
+    kind_probability: float | None = None
     version: int | None = None
     id: int | None = None
     error: str | None = None

@@ -34,7 +34,7 @@ from eqsep.io.text import ROWS_AT_ONCE
 from eqsep.io.writing import table_writer
 from eqsep.tables import batches
 
-ANSWERS = ["score", "p_value", "alarm", "kind"]
+ANSWERS = ["score", "p_value", "alarm", "kind", "kind_probability"]
 SIX_DIGITS = 5e-6  # how far a number of so many is off at most
 FAST = ("--landmarks", 60)
 COLUMNS = "columns     10: 5 numbers, 4 names, 1 date"  # of payments
@@ -116,6 +116,7 @@ def expected(model):
             "p_value": detector.p_value(X),
             "alarm": detector.predict(X) == 1,
             "kind": detector.predict_kind(X),
+            "kind_probability": detector.kind_probability(X),
         }
     )
 
@@ -126,6 +127,8 @@ def assert_same(frame, expected, *, rtol=0.0):
     np.testing.assert_allclose(frame["p_value"], expected["p_value"], rtol=rtol, atol=1e-9)
     assert frame["alarm"].tolist() == expected["alarm"].tolist()
     assert frame["kind"].tolist() == expected["kind"].tolist()
+    found, wanted = frame["kind_probability"], expected["kind_probability"]
+    np.testing.assert_allclose(found.astype(float), wanted, rtol=rtol, atol=1e-9)
 
 
 def test_a_fit_from_a_file_is_the_librarys(model):
@@ -592,7 +595,7 @@ def test_columns_are_kept_as_they_are_written(model, tmp_path):
     words = ("score", model, tmp_path / "rows.csv", "--keep", "number", "--keep", "amount")
     printed = done(*words)
     lines = printed.splitlines()
-    assert lines[0] == "row,number,amount,score,p_value,alarm,kind"
+    assert lines[0] == "row,number,amount,score,p_value,alarm,kind,kind_probability"
     first = (tmp_path / "rows.csv").read_text().splitlines()[1].split(",")
     assert lines[1].startswith(f"1,00000,{first[1]},")
 
@@ -670,8 +673,17 @@ def test_a_model_of_an_array_takes_columns_by_their_place(tmp_path):
     Detector(n_landmarks=50, random_state=0).fit(X).save(tmp_path / "m.eqsep")
     (tmp_path / "r.csv").write_text("id,a,b\nnear,0,0\nfar,0,90\n")
     printed = done("score", tmp_path / "m.eqsep", tmp_path / "r.csv", "--keep", "id")
-    assert re.search(r"^1,near,.*,false,normal$", printed, re.MULTILINE)
-    assert re.search(r"^2,far,.*,true,unseen$", printed, re.MULTILINE)
+    assert re.search(r"^1,near,.*,false,normal,$", printed, re.MULTILINE)
+    assert re.search(r"^2,far,.*,true,unseen,$", printed, re.MULTILINE)
+
+
+def test_kinds_that_an_alarm_may_be_of_are_written_on_request(folder, model, tmp_path):
+    run("score", model, folder / "new.csv", "--kinds", "--out", tmp_path / "s.csv")
+    frame = pd.read_csv(tmp_path / "s.csv", keep_default_na=False)
+    detector, X = load_model(model), payments(1).drop(columns="kind")
+    assert frame["kinds"].tolist() == detector.predict_kinds(X).texts()
+    names = [text.split(" or ")[0].rstrip("*") for text in frame["kinds"]]
+    assert names == frame["kind"].replace("normal", "").tolist()
 
 
 def test_explain_prints_what_the_library_says(folder, model, expected):
@@ -679,7 +691,11 @@ def test_explain_prints_what_the_library_says(folder, model, expected):
     result = run(*words, "--most", 5)
     places = np.argsort(-expected["score"].to_numpy(), kind="stable")[:5]
     X = payments(1).drop(columns="kind").iloc[places]
-    said = [f"row {i + 1}: alarm, {expected['kind'][i]}; " for i in places]
+    said = [
+        f"row {i + 1}: alarm, {expected['kind'][i]} "
+        f"({min(expected['kind_probability'][i], 0.99):.0%}); "
+        for i in places
+    ]
     found = map(str, load_model(model).explain(X, top=2))
     assert result.stdout == "".join(s + f + "\n" for s, f in zip(said, found, strict=True))
     n_alarms = expected["alarm"].sum()

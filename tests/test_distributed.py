@@ -223,7 +223,9 @@ def test_scores_are_those_of_one_process(folder, table, X, tmp_path):
     detector.save(tmp_path / "model.eqsep")
     for rows in (folder, ray.data.from_arrow(table)):
         scored = score(tmp_path / "model.eqsep", rows, keep=["amount"]).to_pandas()
-        assert list(scored) == ["amount", "score", "p_value", "alarm", "kind"]
+        assert list(scored) == [
+            *("amount", "score", "p_value", "alarm", "kind", "kind_probability")
+        ]
         order = np.argsort(X["amount"].to_numpy(), kind="stable")
         scored = scored.sort_values("amount", kind="stable")
         assert_array_equal(np.sort(scored["score"]), np.sort(detector.score_samples(X)))

@@ -82,7 +82,7 @@ def test_verdicts_agree_with_one_another(model):
     assert_array_equal(said.kind == "normal", ~said.alarm)
     strict = model.verdicts(NEW, threshold=2 * model.threshold)
     assert strict.alarm.sum() < said.alarm.sum()
-    assert list(said.columns()) == ["score", "p_value", "alarm", "kind"]
+    assert list(said.columns()) == ["score", "p_value", "alarm", "kind", "kind_probability"]
 
 
 def test_groups_of_rows_are_refused_where_rows_were_held_out_one_by_one(model):

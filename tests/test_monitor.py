@@ -303,7 +303,7 @@ def test_the_command_says_why_an_episode_begins_selects_rows_and_draws(detector,
     assert "new episode" not in told
     assert re.search(r"selected \d+ rows?, of which at most 10% .* in a memory of 20 rows", told)
     lines = Path(picked).read_text().splitlines()
-    assert lines[0] == "row,score,p_value"
+    assert lines[0] == "row,score,p_value,kind,kind_probability"
     assert lines[-1].startswith("601,")
     detector.partial_fit(rng.normal(size=(200, 2))).save(model)
     code, told, _ = watch(a, "--state", state, "--report", page)

@@ -1,14 +1,17 @@
-"""Names of alarms: p-values by plain loops, the promise, exactness, few rows, groups, files."""
+"""Names of alarms: probabilities, p-values by plain loops, promises, few rows, groups, files."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
 
 from eqsep import Detector, load_model
 from eqsep.detector import Config, NewKindWarning
 from eqsep.detector.evidence import KindRows, n_kind_rows
 from eqsep.detector.holdout import NO_GROUPS
-from eqsep.detector.namer import LIKE, RIVAL, Judges, Namer, rows_for
+from eqsep.detector.namer import LIKE, KindProbability, Namer, rows_for
 from eqsep.errors import UserError
 
 CENTRES = {"pump": (6.0, 0.0), "valve": (7.5, 0.5), "leak": (0.0, 9.0)}
@@ -39,52 +42,81 @@ def kept_rows(seed, *, groups=None, **kinds):
     return KindRows(rows=X.round().astype(np.float32), kind=kind, groups=own.astype("u8"), key=3)
 
 
-def namer_of(kept, *, kinds=None, has_promise=True):
+def namer_of(kept, *, kinds=None, has_promise=True, learnt=None):
     kinds = kinds or tuple(dict.fromkeys(kept.kind.tolist()))
-    return Namer(kinds=kinds, examples=kept, has_promise=has_promise, config=Config.fast())
+    counts = learnt or {kind: kept.n_units(kind) for kind in kinds}
+    return Namer(
+        kinds=kinds,
+        learnt=tuple(float(counts.get(kind, 0)) for kind in kinds),
+        examples=kept,
+        has_promise=has_promise,
+        config=Config.fast(),
+    )
 
 
-def slow_p_value(judges, kind, lacking, distance):
-    """The share of rows of a kind that are as unlike it; each weighs as its group says."""
-    own = judges.examples.kind == kind
-    fold, groups = judges.fold[own], judges.examples.groups
-    theirs = judges.lacking[own], judges.distance[own]
-    weight = np.ones(own.sum())
-    if len(groups):
-        weight = 1 / np.array([(groups[own] == group).sum() for group in groups[own]])
-    n_units = round(weight.sum())
-    if len(set(fold)) < 2:
-        return 1 / (n_units + 1)
+def judges_of(kept):
+    return namer_of(kept).judges
 
-    def rank(a, b):
-        return max((theirs[0] < a).sum(), (theirs[1] < b).sum())
 
-    ranks = np.array([rank(a, b) for a, b in zip(*theirs, strict=True)])
-    total = 1.0
-    for f in range(judges.n_folds):
-        total += weight[(fold == f) & (ranks >= rank(lacking[f], distance[f]))].sum()
-    return total / (n_units + 1)
+def packed(seed, **kinds):
+    X, kind = rows(seed, **kinds)
+    return X.round().astype(np.float32), kind
+
+
+def slow_p_value(ranks, unlike):
+    """The weight of known rows that are as unlike, by the product of both tails."""
+
+    def tail(i, value):
+        return ranks.weight[ranks.unlike[:, i] >= value].sum() + ranks.unit
+
+    known = np.array([tail(0, a) * tail(1, b) for a, b in ranks.unlike])
+    total = ranks.unit
+    for f in range(ranks.n_folds):
+        product = tail(0, unlike[f, 0]) * tail(1, unlike[f, 1])
+        as_unlike = (ranks.fold == f) & (known <= product * (1 + 1e-12))
+        total += ranks.weight[as_unlike].sum() if len(set(ranks.fold)) > 1 else 0.0
+    return total / (ranks.weight.sum() + ranks.unit)
 
 
 @pytest.mark.parametrize("groups", [None, 9])
-def test_p_values_are_shares_of_rows_that_are_as_unlike_the_kind(groups):
-    judges = Judges.of(kept_rows(0, pump=40, leak=1, valve=12, groups=groups), Config.fast())
-    new = rows(1, normal=5, pump=10, leak=5, valve=5)[0].astype(np.float32)
-    lacking, distance = judges.unlikeness(new)
-    found, votes = judges(new)
-    for k, kind in enumerate(judges.sorted_kinds):
-        pairs = zip(lacking[..., k], distance[..., k], strict=True)
-        want = [slow_p_value(judges, kind, a, b) for a, b in pairs]
-        assert_allclose(found[:, k], want, rtol=1e-12)
-    alone = [judges(new[i : i + 1])[0][0] for i in range(len(new))]
-    assert_array_equal(found, alone)
-    assert_allclose(votes, 1 - lacking.mean(axis=1))
+def test_p_values_are_weights_of_rows_that_are_as_unlike(groups):
+    kept = kept_rows(0, pump=40, leak=1, valve=12, groups=groups)
+    judges = namer_of(kept, learnt={"pump": 400, "leak": 1, "valve": 12}).judges
+    new, _ = packed(1, normal=5, pump=10, leak=5, valve=5)
+    judged = judges(new)
+    for k, ranks in enumerate(judges.ranks_by_kind):
+        want = [slow_p_value(ranks, unlike) for unlike in judged.unlike[:, :, k]]
+        assert_allclose(ranks(judged.unlike[:, :, k]), want, rtol=1e-9)
+    want = [slow_p_value(judges.all_ranks, unlike) for unlike in judged.unlike_all]
+    assert_allclose(judges.all_ranks(judged.unlike_all), want, rtol=1e-9)
+    alone = [judges(new[i : i + 1]).probability[0] for i in range(len(new))]
+    assert_array_equal(judged.probability, alone)
+
+
+def test_rows_weigh_as_their_kind_was_learnt_and_groups_as_one_row():
+    kept = kept_rows(0, pump=40, valve=10, groups=8)
+    judges = namer_of(kept, learnt={"pump": 800, "valve": 10}).judges
+    for kind, n in {"pump": 800, "valve": 10}.items():
+        own = judges.examples.kind == kind
+        groups = judges.examples.groups[own]
+        assert_allclose(judges.all_ranks.weight[own].sum(), n)
+        by_group = [judges.all_ranks.weight[own][groups == g].sum() for g in set(groups)]
+        assert_allclose(by_group, n / len(set(groups)))
+
+
+def test_examples_are_judged_without_their_fold():
+    judges = judges_of(kept_rows(0, pump=30, valve=30))
+    judged = judges(judges.examples.rows)
+    place = np.arange(60)
+    code = (judges.examples.kind == "valve").astype(int)
+    assert_allclose(judges.unlike_own, judged.unlike[place, judges.fold, code])
+    assert_allclose(judges.unlike_all, judged.unlike[place, judges.fold].min(axis=1))
 
 
 def test_the_nearest_row_is_one_of_another_fold():
-    judges = Judges.of(kept_rows(0, pump=30, leak=1), Config.fast())
+    judges = judges_of(kept_rows(0, pump=30, leak=1))
     new = rows(1, normal=20)[0].astype(np.float32)
-    _, distance = judges.unlikeness(new)
+    _, distance = judges.votes_and_distances(new)
     far = np.abs(new[:, None] - judges.examples.rows).sum(axis=2)
     for f in range(judges.n_folds):
         for k, kind in enumerate(judges.sorted_kinds):
@@ -94,47 +126,114 @@ def test_the_nearest_row_is_one_of_another_fold():
     assert np.isinf(distance).any()  # without the only leak
 
 
-def test_sets_are_p_values_above_the_rate_likeness_and_rivals():
-    namer = namer_of(kept_rows(0, valve=50, leak=4, pump=19))
+def test_probabilities_have_the_powers_of_the_highest_likelihood():
+    rng = np.random.default_rng(0)
+    code = rng.integers(3, size=400)
+    votes = rng.dirichlet(np.ones(3), size=400)
+    votes[np.arange(400), code] += rng.uniform(0, 1, size=400)
+    votes /= votes.sum(axis=1, keepdims=True)
+    distance = rng.uniform(0, 2, size=(400, 3))
+    prior = np.array([1.0, 2.0, 5.0])
+    found = KindProbability.fitted(votes, distance, code, prior=prior)
+    weight = prior[code] / prior[code].mean()
+
+    def loss(powers):
+        p = replace(found, powers=powers)(votes, distance)
+        likelihood = weight @ np.log(p[np.arange(400), code])
+        return np.sum((powers - [1, 0]) ** 2) / 2 - likelihood
+
+    best = minimize(loss, [1.0, 0.0]).x
+    assert_allclose(found.powers, best, atol=1e-3)
+    assert_allclose(found(votes, distance).sum(axis=1), 1)
+    often = KindProbability.fitted(votes, distance, code, prior=np.ones(3))
+    rare = replace(often, prior=np.array([1.0, 1.0, 1e-3]))
+    assert (rare(votes, distance)[:, 2] < often(votes, distance)[:, 2]).all()
+
+
+def test_rows_that_any_power_tells_apart_and_equal_rows_have_finite_powers():
+    code = np.repeat([0, 1], 5)
+    votes, distance = np.eye(2)[code], 1 - np.eye(2)[code]
+    for d in (distance, np.zeros((10, 2)), np.full((10, 2), np.inf)):
+        found = KindProbability.fitted(votes, d, code, prior=np.ones(2))
+        assert (np.abs(found.powers) < 10).all()
+        assert (found(votes, d).argmax(axis=1) == code).all()
+
+
+def test_a_name_is_the_likeliest_kind_or_unseen():
+    namer = namer_of(kept_rows(0, valve=50, leak=40, pump=60))
+    new, _ = packed(1, normal=100, pump=200, valve=200, leak=50)
+    kind, probability = namer.names(new, None, rate=0.05)
+    p, every = namer.unseen_p_values(new), namer.probabilities(new)
+    unseen = p <= 0.05
+    assert 50 < unseen.sum() < 200
+    assert_array_equal(kind[unseen], "unseen")
+    assert_allclose(probability[unseen], 0.05 / (p[unseen] + 0.05))
+    assert_array_equal(kind[~unseen], np.array(namer.kinds)[every[~unseen].argmax(axis=1)])
+    assert_array_equal(probability[~unseen], every[~unseen].max(axis=1))
+    assert namer.names(new[:0], None, rate=0.05).kind.tolist() == []
+
+
+def test_likeness_to_a_kind_with_few_rows_keeps_a_row_from_being_unseen():
+    namer = namer_of(kept_rows(0, valve=50, leak=4, pump=30))
     assert list(namer.short_kinds(0.05)) == ["leak"]
     assert namer.needs_kind_likeness(0.05)
     assert not namer.needs_kind_likeness(0.2)
-    new = rows(1, normal=100, pump=200, valve=200, leak=50)[0].astype(np.float32)
-    likeness = np.random.default_rng(0).uniform(0, 0.8, size=(len(new), 3))
-    p = namer.p_values(new)
-    found, votes = namer.sets(new, likeness, rate=0.05)
-    most = likeness.argmax(axis=1)
-    for i in range(len(new)):
-        own = p[i] > np.array([0.05, 0.2, 0.05]) + 1e-9
-        own[1] |= most[i] == 1 and likeness[i, 1] > LIKE
-        if own.any():
-            own |= (votes[i] >= RIVAL) | (votes[i] == votes[i].max())
-        assert_array_equal(found[i], own)
-    assert 10 < found.any(axis=1).sum() < len(new) - 10
-    assert {1, 2} <= set(found.sum(axis=1).tolist())
+    far = np.full((3, 2), 40, np.float32)
+    likeness = np.array([[0.0, 0.1, 0.0], [0.0, LIKE + 0.1, 0.0], [0.9, 0.7, 0.0]])
+    assert (namer.names(far, likeness, rate=0.05).kind == "unseen").tolist() == [True, False, True]
 
 
-def test_names_come_by_votes_and_then_by_the_alphabet():
-    namer = namer_of(kept_rows(0, valve=50, leak=50, pump=50))
-    new = rows(1, normal=100, pump=100, valve=100, leak=50)[0].astype(np.float32)
-    sets, votes = namer.sets(new, None, rate=0.05)
-    for name, own, vote in zip(namer.names(new, None, rate=0.05), sets, votes, strict=True):
-        said = [(-v, kind) for kind, v, is_in in zip(namer.kinds, vote, own, strict=True) if is_in]
-        assert name == (" or ".join(kind for _, kind in sorted(said)) or "unseen")
-    assert "unseen" in namer.names(new, None, rate=0.05)
-    assert namer.names(new[:0], None, rate=0.05).tolist() == []
+def test_sets_hold_kinds_as_probable_as_the_own_kind_of_most_examples():
+    namer = namer_of(kept_rows(0, valve=50, leak=4, pump=19))
+    new, _ = packed(1, normal=100, pump=200, valve=200, leak=50)
+    p, probability, judges = namer.p_values(new), namer.probabilities(new), namer.judges
+    most = probability.argmax(axis=1)[:, None] == np.arange(3)
+    marginal, found = namer.members(new, coverage=0.95)
+    assert_array_equal(found, probability)
+    own = 1 - judges.unlike_own[:, 0]
+    as_likely = (own[:, None, None] <= probability + 1e-12).sum(axis=0)
+    assert_array_equal(marginal, most | ((as_likely + 1) / (len(own) + 1) > 0.05))
+    by_kind, _ = namer.members(new, coverage=0.95, by_kind=True)
+    few = np.array(namer.kinds) == "leak"
+    assert_array_equal(by_kind, most | np.where(few, probability >= 0.05, p > 0.05 + 1e-9))
+    assert namer.without_promise(0.95, by_kind=True) == ("leak",)
+    assert namer.without_promise(0.95, by_kind=False) == ()
+    assert namer.without_promise(0.99, by_kind=False) == namer.kinds
 
 
-def test_the_promise_is_kept_for_rows_alone():
-    """A row of a kind is without its name at the rate, over draws of the kept rows and of it."""
-    missed = []
+def test_sets_come_by_probability_with_the_name_first_and_marks():
+    namer = namer_of(kept_rows(0, valve=50, leak=5, pump=50))
+    new, _ = packed(1, normal=50, pump=100, valve=100, leak=50)
+    likeness = np.zeros((len(new), 3))
+    sets = namer.sets(new, likeness, rate=0.05, by_kind=True)
+    kind, _ = namer.names(new, likeness, rate=0.05)
+    probability = dict(zip(namer.kinds, namer.probabilities(new).T, strict=True))
+    assert [names[0] for names in sets] == kind.tolist()
+    for i, names in enumerate(sets):
+        seen = [name for name in names if name != "unseen"]
+        assert seen == sorted(seen, key=lambda name: (-probability[name][i], name))
+        assert len(seen) >= 1
+    assert {"unseen", "pump", "valve"} <= set(kind)
+    assert sets.without_promise == ("leak",)
+    marked = [text for text in sets.texts() if "leak" in text]
+    assert marked
+    assert all("leak*" in text for text in marked)
+    assert any(" or " in text for text in sets.texts())
+
+
+def test_the_promises_are_kept_for_rows_alone():
+    """Over draws of the kept rows and of new ones: coverage, by kind too, and the unseen rate."""
+    missed, by_kind, unseen = [], [], []
     for seed in range(30):
-        kept = kept_rows(seed, pump=99, valve=99)
-        namer, (new, kind) = namer_of(kept), rows(1000 + seed, normal=0, pump=30, valve=30)
-        sets, _ = namer.sets(new.round().astype(np.float32), None, rate=0.1)
-        missed.append(np.mean(~sets[np.arange(60), (kind == "valve").astype(int)]))
-    error = np.std(missed, ddof=1) / np.sqrt(len(missed))
-    assert np.mean(missed) < 0.1 + 2.5 * error
+        namer = namer_of(kept_rows(seed, pump=99, valve=99))
+        new, kind = packed(1000 + seed, normal=0, pump=30, valve=30)
+        own = np.arange(60), (kind == "valve").astype(int)
+        missed.append(np.mean(~namer.members(new, coverage=0.9)[0][own]))
+        by_kind.append(np.mean(~namer.members(new, coverage=0.9, by_kind=True)[0][own]))
+        unseen.append(np.mean(namer.names(new, None, rate=0.1).kind == "unseen"))
+    for rate in (missed, by_kind, unseen):
+        error = np.std(rate, ddof=1) / np.sqrt(len(rate))
+        assert np.mean(rate) < 0.1 + 2.5 * error
 
 
 def test_without_a_promise_the_most_alike_kind_is_the_name_where_it_is_alike_enough():
@@ -143,18 +242,23 @@ def test_without_a_promise_the_most_alike_kind_is_the_name_where_it_is_alike_eno
     assert namer.judges is None
     assert namer.needs_kind_likeness(0.05)
     new, likeness = np.zeros((3, 2), np.float32), np.array([[0.9, 0.6], [0.2, 0.7], [0.4, 0.3]])
-    assert namer.names(new, likeness, rate=0.05).tolist() == ["pump", "leak", "unseen"]
+    kind, probability = namer.names(new, likeness, rate=0.05)
+    assert kind.tolist() == ["pump", "leak", "unseen"]
+    assert np.isnan(probability).all()
+    sets = namer.sets(new, likeness, rate=0.05)
+    assert list(sets) == [("pump",), ("leak",), ("unseen",)]
+    assert sets.without_promise == ("pump", "leak")
     with pytest.raises(UserError, match="no rows of its kinds to compare with"):
         namer.p_values(new)
     nobody = namer_of(empty, kinds=())
-    assert nobody.names(new, None, rate=0.05).tolist() == ["unseen"] * 3
+    assert nobody.names(new, None, rate=0.05).kind.tolist() == ["unseen"] * 3
 
 
-def test_a_kind_without_a_kept_row_is_in_no_doubt_and_has_no_votes():
+def test_a_kind_without_a_kept_row_is_in_no_doubt_and_never_the_likeliest():
     namer = namer_of(kept_rows(0, pump=30), kinds=("leak", "pump"))
     new = rows(1, normal=0, pump=5)[0].astype(np.float32)
     assert_array_equal(namer.p_values(new)[:, 0], np.ones(5))
-    assert_array_equal(namer.sets(new, None, rate=0.1)[1], [[0.0, 1.0]] * 5)
+    assert_array_equal(namer.probabilities(new), [[0.0, 1.0]] * 5)
 
 
 def test_kinds_are_short_of_the_rows_that_a_rate_takes():
@@ -173,7 +277,7 @@ def fitted():
     return detector().fit(*rows(0, pump=200, valve=200, leak=60))
 
 
-def test_a_row_of_a_seen_kind_is_without_its_name_at_no_more_than_the_rate():
+def test_alarms_of_seen_kinds_are_called_unseen_at_the_rate_and_have_their_kind_in_sets():
     rates = (0.05, 0.2)
     missed, unseen = np.empty((4, 2)), np.empty((4, 2))
     for seed in range(4):
@@ -181,49 +285,84 @@ def test_a_row_of_a_seen_kind_is_without_its_name_at_no_more_than_the_rate():
         X, kind = rows(100 + seed, normal=0, pump=300, valve=300)
         for i, rate in enumerate(rates):
             one.unseen_rate = rate
-            sets, _ = one.model_.kind_sets(one.plan_.encode(X))
-            own = sets[np.arange(len(X)), (kind[:, None] == np.array(one.kinds_)).argmax(axis=1)]
-            missed[seed, i], unseen[seed, i] = np.mean(~own), np.mean(~sets.any(axis=1))
+            sets = one.predict_kinds(X, coverage=1 - rate)
+            alarm = np.array([bool(names) for names in sets])
+            assert_array_equal(alarm, one.predict(X) == 1)
+            own = [name in names for name, names in zip(kind, sets, strict=True)]
+            missed[seed, i] = np.mean(~np.array(own)[alarm])
+            unseen[seed, i] = np.mean(one.predict_kind(X) == "unseen")
     bound = np.array(rates) + 2 * np.sqrt(np.array(rates) * (1 - np.array(rates)) / 480)
     assert (missed.mean(axis=0) < bound).all()
-    assert missed.mean(axis=0)[1] > 0.05
-    assert (unseen <= missed).all()
+    assert (unseen.mean(axis=0) < bound).all()
+    assert unseen.mean(axis=0)[1] > 0.1
+
+
+def test_probabilities_of_names_are_shares_of_right_ones():
+    right, said = [], []
+    for seed in range(4):
+        one = detector().fit(*rows(seed, pump=150, valve=150))
+        X, kind = rows(100 + seed, normal=0, pump=300, valve=300)
+        named, probability = one.predict_kind(X), one.kind_probability(X)
+        seen = np.isin(named, one.kinds_)
+        right.append((named == kind)[seen])
+        said.append(probability[seen])
+    right, said = np.concatenate(right), np.concatenate(said)
+    assert right.mean() > 0.85
+    for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
+        own = (said >= low) & (said < high)
+        error = np.sqrt(0.25 / own.sum())
+        assert abs(right[own].mean() - said[own].mean()) < 0.05 + 2 * error
 
 
 def test_one_kind_alone_is_named_without_growing_trees_in_vain():
     one = detector().fit(*rows(0, leak=60))
     X, _ = rows(1, normal=0, leak=40, pump=40)
     judges = one.model_.namer.judges
-    p, votes = judges(one.plan_.encoder.pack(one.plan_.encode(X)))
     assert len(judges.trees.root) == judges.n_folds
-    assert_array_equal(votes, np.ones_like(votes))
+    p = one.kind_p_values(X)
     assert np.median(p[:40]) > 0.2 > p[40:].max()
+    kind, probability = one.predict_kind(X), one.kind_probability(X)
+    assert (kind[:40] == "leak").sum() > 30
+    assert_array_equal(kind[40:], "unseen")
+    assert_array_equal(probability[kind == "leak"], 1)
 
 
-def test_names_are_one_several_or_unseen(fitted):
+def test_names_are_one_seen_kind_or_unseen(fitted):
     X = [[0, 9], [6.7, 0.2], [30, 30], [0, 0]]
-    said = fitted.predict_kind(X)
+    said, probability = fitted.predict_kind(X), fitted.kind_probability(X)
     assert said[[0, 2, 3]].tolist() == ["leak", "unseen", "normal"]
-    assert sorted(said[1].split(" or ")) == ["pump", "valve"]
+    assert said[1] in ("pump", "valve")
+    sets = fitted.predict_kinds(X, coverage=0.99)
+    assert [sorted(names) for names in sets[:2]] == [["leak"], ["pump", "valve"]]
+    assert sets[1][0] == said[1]
+    assert sets[2][0] == "unseen"
+    assert sets[3] == ()
+    assert probability[0] > 0.95 > probability[1] > 0.4
+    assert probability[2] > 0.8
+    assert np.isnan(probability[3])
     p = dict(zip(fitted.kinds_, fitted.kind_p_values(X).T, strict=True))
     assert (p["leak"] > 0.05).tolist() == [True, False, False, False]
     assert p["pump"][1] > 0.05
     assert max(p[kind][2] for kind in p) < 0.02
 
 
-def test_a_lower_rate_gives_more_names(fitted):
+def test_more_coverage_and_coverage_by_kind_give_more_names(fitted):
     X, _ = rows(5, normal=0, pump=100, valve=100)
-    Z = fitted.plan_.encode(X)
-    few, more = (fitted.set_params(unseen_rate=rate).model_.kind_sets(Z)[0] for rate in (0.2, 0.02))
-    fitted.set_params(unseen_rate=0.05)
-    assert (few <= more).all()
-    assert few.sum() < more.sum()
+    few, more, each = (
+        [set(names) for names in fitted.predict_kinds(X, coverage=c, by_kind=by_kind)]
+        for c, by_kind in ((0.8, False), (0.98, False), (0.98, True))
+    )
+    assert all(a <= b for a, b in zip(few, more, strict=True))
+    assert sum(map(len, few)) < sum(map(len, more)) <= sum(map(len, each))
+    with pytest.raises(UserError, match="coverage must be a number between 0 and 1, got 95"):
+        fitted.predict_kinds(X, coverage=95)
 
 
 def test_pieces_merges_and_forgetting_name_as_one_fit_does(fitted):
     X, y = rows(0, pump=200, valve=200, leak=60)
     new, _ = rows(6, pump=80, valve=80, leak=80)
     said, p = fitted.predict_kind(new), fitted.kind_p_values(new)
+    probability = fitted.kind_probability(new)
     like = detector(plan=fitted.plan_)
     order = np.random.default_rng(0).permutation(len(X))
     first, second = np.array_split(order, 2)
@@ -239,6 +378,7 @@ def test_pieces_merges_and_forgetting_name_as_one_fit_does(fitted):
         columns = [one.kinds_.index(kind) for kind in fitted.kinds_]
         assert_array_equal(one.kind_p_values(new)[:, columns], p)
         assert_array_equal(one.predict_kind(new), said)
+        assert_array_equal(one.kind_probability(new), probability)
 
 
 def test_few_of_many_rows_of_a_kind_are_kept_and_more_rows_keep_the_bound():
@@ -263,14 +403,17 @@ def test_a_kind_with_too_few_rows_is_not_in_every_set():
     assert one.model_.namer.short_kinds(0.05) == {"leak": 7}
     assert one.model_.namer.short_kinds(0.2) == {}
     said = one.predict_kind(rows(1, normal=0, pump=100)[0])
-    assert not any("leak" in names for names in said)
+    assert "leak" not in said
+    sets = one.predict_kinds(rows(1, normal=0, pump=100)[0], by_kind=True)
+    assert sets.without_promise == ("leak",)
+    assert np.mean(["leak" in names for names in sets]) < 0.1
     leaks = one.predict_kind(rows(2, normal=0, leak=100)[0])
     assert np.mean(leaks == "leak") > 0.7
 
 
 def test_a_single_row_of_a_kind_names_few():
     one = detector().fit(*rows(0, pump=100, leak=1))
-    assert not any("leak" in names for names in one.predict_kind([[6.0, 0.0], [30.0, 30.0]]))
+    assert "leak" not in one.predict_kind([[6.0, 0.0], [30.0, 30.0]])
     lonely = detector().fit(*rows(0, leak=1))
     assert lonely.predict_kind([[30.0, 30.0]]).tolist() == ["unseen"]
 
@@ -292,6 +435,8 @@ def test_a_file_keeps_the_names(fitted, tmp_path):
     loaded = load_model(tmp_path / "m.eqsep")
     assert_array_equal(loaded.kind_p_values(new), fitted.kind_p_values(new))
     assert_array_equal(loaded.predict_kind(new), fitted.predict_kind(new))
+    assert_array_equal(loaded.kind_probability(new), fitted.kind_probability(new))
+    assert loaded.predict_kinds(new).names == fitted.predict_kinds(new).names
     more, kinds = rows(7, normal=0, pump=30)
     assert_array_equal(
         loaded.partial_fit(more, kinds).kind_p_values(new),

@@ -223,8 +223,9 @@ ARRAYS = {
     "a fold before": (judges("fold"), put(0, -1)),
     "a fold less": (judges("fold"), lambda a: a[1:]),
     "a share less": (judges("shares"), lambda a: a[1:]),
-    "a rank of no number": (judges("lacking"), put(0, np.nan)),
-    "a distance of no number": (judges("distance"), put(0, np.nan)),
+    "a rank of no number": (judges("unlike_own"), put((0, 0), np.nan)),
+    "a distance of no number": (judges("unlike_all"), put((0, 1), np.nan)),
+    "a rank less": (judges("unlike_all"), lambda a: a[1:]),
     "signed bound of anomalies": (lambda m: holdout(m)["anomaly_bound"], lambda a: a.astype(int)),
     "names by number": (
         lambda m: parts_of(m, "evidence", "labels", "labels")["classes"],

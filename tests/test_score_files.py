@@ -41,7 +41,9 @@ def scored(folder, *words):
 
 def test_a_kept_column_with_the_name_of_a_result_gives_the_result_a_prefix(folder):
     rows = scored(folder, folder / "rows.csv", "--keep", "kind,x")
-    assert list(rows[0]) == ["row", "kind", "x", "score", "p_value", "alarm", "eqsep_kind"]
+    assert list(rows[0]) == [
+        *("row", "kind", "x", "score", "p_value", "alarm", "eqsep_kind", "kind_probability")
+    ]
     assert {row["kind"] for row in rows} >= {"normal", "0", "11"}
     assert rows[0]["eqsep_kind"] == "normal"
 

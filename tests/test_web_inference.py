@@ -23,7 +23,7 @@ def client(service):
 def expected(client):
     rows = [{name: row[name] for name in GOOD} for row in (GOOD, HOT)]
     body = client.post("/api/v1/models/machines/score?keep=false", json={"rows": rows}).json()
-    names = ("score", "p_value", "alarm", "kind")
+    names = ("score", "p_value", "alarm", "kind", "kind_probability")
     return [{name: answer[name] for name in names} for answer in body["answers"]]
 
 
@@ -49,7 +49,9 @@ def test_the_server_and_its_models_describe_themselves(service, client):
         {"name": "load", "datatype": "FP64", "shape": [-1]},
         {"name": "shape", "datatype": "BYTES", "shape": [-1]},
     ]
-    assert [output["name"] for output in told["outputs"]] == ["score", "p_value", "alarm", "kind"]
+    assert [output["name"] for output in told["outputs"]] == [
+        *("score", "p_value", "alarm", "kind", "kind_probability")
+    ]
     assert client.get("/v2/models/machines/ready").json()["ready"] is True
     assert client.get("/v2/models/nothing").status_code == 404
 
@@ -62,7 +64,13 @@ def test_tensors_are_scored_as_rows_are(client, expected):
         assert output["shape"] == [2]
         assert output["data"] == [one[output["name"]] for one in expected]
     kinds = {output["name"]: output["datatype"] for output in answer["outputs"]}
-    assert kinds == {"score": "FP64", "p_value": "FP64", "alarm": "BOOL", "kind": "BYTES"}
+    assert kinds == {
+        "score": "FP64",
+        "p_value": "FP64",
+        "alarm": "BOOL",
+        "kind": "BYTES",
+        "kind_probability": "FP64",
+    }
 
 
 def test_only_the_outputs_that_are_asked_for_come(client):

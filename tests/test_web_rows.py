@@ -204,7 +204,7 @@ def test_damaged_streams_are_refused():
 def test_answers_as_a_stream_have_a_row_for_each_row():
     from eqsep.serve.intake import Answer
 
-    answers = [Answer(0.5, 0.1, True, "leak", 3, 9), None]
+    answers = [Answer(0.5, 0.1, True, "leak", 3, 9, kind_probability=0.8), None]
     table = pa.ipc.open_stream(answers_stream(answers, {1: "bad"})).read_all()
     assert table.to_pylist() == [
         {
@@ -212,11 +212,13 @@ def test_answers_as_a_stream_have_a_row_for_each_row():
             "p_value": 0.1,
             "alarm": True,
             "kind": "leak",
+            "kind_probability": 0.8,
             "id": 9,
             "version": 3,
             "error": None,
         },
-        dict.fromkeys(("score", "p_value", "alarm", "kind", "id", "version")) | {"error": "bad"},
+        dict.fromkeys(("score", "p_value", "alarm", "kind", "kind_probability", "id", "version"))
+        | {"error": "bad"},
     ]
 
 

@@ -30,7 +30,7 @@ COMMANDS = {
     "demo": Command("demo:demo", "Catch kinds of anomaly nobody has labelled, on built-in data."),
     "init": Command("init:init", "Look at a table and write eqsep.toml, the project file."),
     "fit": Command("fit:fit", "Learn normal rows and the labelled kinds of anomaly from files."),
-    "score": Command("score:score", "Score rows: score, p_value, alarm and kind of each."),
+    "score": Command("score:score", "Score rows: score, p_value, alarm, kind and its probability."),
     "explain": Command("explain:explain", "Show which columns drive the highest scores."),
     "learn": Command("learn:learn", "Teach a model more labelled rows."),
     "forget": Command("learn:forget", "Make a model unlearn rows, exactly."),

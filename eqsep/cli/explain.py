@@ -17,6 +17,7 @@ from eqsep.io.dialect import Layout
 from eqsep.tables.batches import joined
 from eqsep.tables.reading import Table, text_of
 
+_SURE = 0.99  # no name is shown as more probable
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
 
 
@@ -80,7 +81,7 @@ def _highest(
                 continue
             with errors_placed(name, before=before):
                 rows = reader(table)
-                score, _, alarm, kind = model.verdicts(rows)
+                score, _, alarm, kind, probability = model.verdicts(rows)
             among = np.flatnonzero(alarm) if only_alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
@@ -88,13 +89,19 @@ def _highest(
                     f"{column} {text_of(value)}" for column, value in values if value is not None
                 ]
                 row = f"row {done + i + 1:,}" + f" ({', '.join(said)})" * bool(said)
-                verdict = f"alarm, {kind[i]}" if alarm[i] else "passes"
+                verdict = _verdict(kind[i], probability[i]) if alarm[i] else "passes"
                 held.append(_Held(score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
             held = sorted(held, key=lambda row: -row.score)[:most]
             done += table.num_rows
             job.note = counted(done, "row")
             candidates += len(among)
     return held, candidates
+
+
+def _verdict(kind: str, probability: float) -> str:
+    """The name of an alarm, with its probability where that is known."""
+    known = f" ({min(probability, _SURE):.0%})" * (not np.isnan(probability))
+    return f"alarm, {kind}{known}"
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:

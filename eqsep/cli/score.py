@@ -35,6 +35,7 @@ from eqsep.io.writing import (
     output_format,
     shortened,
     table_writer,
+    with_nulls,
 )
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import Table, arrow_numbers
@@ -44,7 +45,9 @@ _COLUMNS = {
     "p_value": pa.float64(),
     "alarm": pa.bool_(),
     "kind": pa.string(),
+    "kind_probability": pa.float64(),
 }
+_KINDS = {"kinds": pa.string()}
 _REASON = dict.fromkeys(("column", "value", "normal_value"), pa.string())
 _REASON["contribution"] = pa.float64()
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
@@ -70,6 +73,9 @@ class Wanted:
     explain: Annotated[
         int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
     ] = 0
+    kinds: Annotated[
+        bool, typer.Option("--kinds", help="Also list the kinds that each alarm may be of.")
+    ] = False
     only_alarms: options.OnlyAlarms = False
     most: Annotated[
         int | None,
@@ -116,7 +122,7 @@ def score(
     ] = False,
     layout: Layout,
 ) -> None:
-    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
+    """Score rows, as many as there are: score, p_value, alarm, kind and its probability."""
     wanted = replace(wanted, layout=layout)
     with print_warnings():
         tally = score_files(model, rows, wanted, out=out, kind=output_format(out, form))
@@ -204,7 +210,9 @@ def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> 
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
     fdr, n = checked_fdr(wanted.fdr or 0.0), model.n_calibrating()
-    every_row = replace(wanted, only_alarms=False, most=None, fdr=None, explain=0, keep=None)
+    every_row = replace(
+        wanted, only_alarms=False, most=None, fdr=None, explain=0, keep=None, kinds=False
+    )
     tables = Tally().counted(scored(model, paths, every_row), job)
     p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = select(p, fdr=fdr, n_calibrating=n)
@@ -324,7 +332,8 @@ class _Scorer:
         kept = self.kept or []
         first = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
         first |= {f"{_KEPT}{column}": table.column(column) for column in kept}
-        types = _COLUMNS | (_REASONS if self.wanted.explain else {})
+        types = _COLUMNS | (_KINDS if self.wanted.kinds else {})
+        types |= _REASONS if self.wanted.explain else {}
         if not table.num_rows:
             empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
             return ScoredRows(name, pa.table(first | empty))
@@ -337,6 +346,7 @@ class _Scorer:
             if rows is not None and self.wanted.explain:
                 answers["reasons"] = self._reasons(rows, picked[alarm[picked]])
         found = {name: as_column(answers[name][picked], kind) for name, kind in types.items()}
+        found["kind_probability"] = with_nulls(answers["kind_probability"][picked])
         some = pa.table(first)
         if len(picked) < len(alarm):
             some = some.take(as_column(picked, pa.int64()))
@@ -356,11 +366,18 @@ class _Scorer:
         rows = self.reader(table)
         answers = self._verdicts(rows)
         answers["alarm"] = alarm = self.reader.persisting(answers["alarm"], rows)
-        answers["kind"][~alarm] = NORMAL
+        answers["kind"][~alarm], answers["kind_probability"][~alarm] = NORMAL, np.nan
+        if self.wanted.kinds:
+            answers["kinds"][~alarm] = ""
         return answers, rows
 
     def _verdicts(self, rows: Table) -> Verdicts:
-        return self.model.verdicts(rows, threshold=self.wanted.threshold).columns()
+        threshold = self.wanted.threshold
+        found = self.model.verdicts(rows, threshold=threshold).columns()
+        if self.wanted.kinds:
+            sets = self.model.kind_sets(rows, threshold=threshold)
+            found["kinds"] = np.array(sets.texts(), dtype=object)
+        return found
 
     def _reasons(self, rows: Table, alarms: np.ndarray) -> np.ndarray:
         """The reasons of the alarms among the rows; None for others."""

@@ -1,9 +1,12 @@
 """`eqsep watch`: whether new rows still look like those that set a model's threshold."""
 
+import csv
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from eqsep.cli import options
@@ -94,7 +97,7 @@ class Selection:
 
     def __init__(self, detector: Detector, fdr: float) -> None:
         self._selector, self._fdr = OnlineSelector(detector, fdr=fdr), fdr
-        self._found: list[str] = []
+        self._found: list[list[Any]] = []
 
     def __str__(self) -> str:
         return (
@@ -104,15 +107,24 @@ class Selection:
 
     def take(self, rows: Table, *, before: int) -> None:
         """Decide on the next rows; so many came before."""
-        score = self._selector.detector.score_samples(rows)
-        p = self._selector.detector.calibration_.p_value(score)
-        for i in self._selector.decide(p).nonzero()[0].tolist():
-            self._found.append(f"{before + i + 1},{score[i]:.6g},{p[i]:.6g}\n")
+        model = self._selector.detector.model_
+        chosen = self._selector.decide(model.p_value(rows)).nonzero()[0]
+        if not len(chosen):
+            return
+        found = model.verdicts(rows.take(chosen), threshold=-np.inf)  # each of them has a name
+        for i, one in zip(chosen.tolist(), found.each(), strict=True):
+            probability = one["kind_probability"]
+            named = "" if probability is None else f"{probability:.6g}"
+            numbers = (f"{one['score']:.6g}", f"{one['p_value']:.6g}")
+            self._found.append([before + i + 1, *numbers, one["kind"], named])
 
     def write(self, path: Path) -> None:
-        """Write the selected rows: their numbers, scores and p-values."""
+        """Write the selected rows: their numbers, scores, p-values and kinds."""
+        text = StringIO()
+        columns = ("row", "score", "p_value", "kind", "kind_probability")
+        csv.writer(text, lineterminator="\n").writerows([columns, *self._found])
         with written_whole(path) as file:
-            file.write("".join(["row,score,p_value\n", *self._found]).encode())
+            file.write(text.getvalue().encode())
 
 
 def _monitor(

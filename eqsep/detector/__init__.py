@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from eqsep.detector.config import Config
     from eqsep.detector.detector import Detector
     from eqsep.detector.model import Model
+    from eqsep.detector.namer import KindSets
     from eqsep.detector.plan import Plan
     from eqsep.detector.runs import PersistentAlarms, Runs, Windows
 
@@ -30,6 +31,7 @@ _MODULES = {
     "config": ("Config",),
     "detector": ("Detector",),
     "model": ("Model",),
+    "namer": ("KindSets",),
     "plan": ("Plan",),
     "runs": ("PersistentAlarms", "Runs", "Windows"),
 }
@@ -41,6 +43,7 @@ __all__ = [
     "Config",
     "Detector",
     "End",
+    "KindSets",
     "Model",
     "NewKindWarning",
     "PersistentAlarms",

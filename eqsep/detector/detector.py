@@ -27,6 +27,7 @@ from eqsep.detector.evidence import Evidence, gather
 from eqsep.detector.explainer import Explanation
 from eqsep.detector.first_fit import FirstFit, Fit, batches_of, read, with_weight
 from eqsep.detector.model import Model
+from eqsep.detector.namer import COVERAGE, KindSets
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import check_length
 from eqsep.detector.score import kernel_over
@@ -84,8 +85,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     confidence : float, default=None
         With 0.95, 95 of 100 models keep the rate; None: models keep it on average.
     unseen_rate : float, default=0.05
-        The share of rows of a seen kind that may be called "unseen": the lower, the more names an
-        alarm has.
+        The share of rows of seen kinds that may be called "unseen": the lower, the fewer alarms of
+        unseen kinds are.
     n_landmarks : int, default=None
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
         it, time to fit with its square.
@@ -583,11 +584,54 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return label
 
     def predict_kind(self, X: Any) -> np.ndarray:
-        """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
+        """ "normal" for a row that passes; for an alarm its likeliest seen kind, or "unseen"."""
         return self.model_.kind_of(X)
 
+    def kind_probability(self, X: Any) -> np.ndarray:
+        """The probability that the name of each alarm is right; NaN for a row that passes.
+
+        Of a seen kind: among alarms of seen kinds, as common as in the learnt rows. Of "unseen":
+        r / (p + r), with p the probability that a row of a seen kind is as unlike all of them, and
+        r the `unseen_rate`. That is the share of unseen kinds among such rows, if they are as
+        common as alarms of seen kinds that are called "unseen".
+        """
+        return self.model_.verdicts(X).kind_probability
+
+    def predict_kinds(
+        self, X: Any, *, coverage: float = COVERAGE, by_kind: bool = False
+    ) -> KindSets:
+        """The kinds that each row may be of, the likeliest first; none for a row that passes.
+
+        Parameters
+        ----------
+        coverage : float, default=0.95
+            The share of alarms of seen kinds with their kind in the set.
+        by_kind : bool, default=False
+            Whether that holds for the rows of each kind, and not only for all together, with kinds
+            as common as in the learnt rows. Sets are then larger.
+
+        Returns
+        -------
+        sets : KindSets
+            A sequence of tuples of names. The first name is that of `predict_kind`. `sets.texts()`
+            has them as texts; `sets.without_promise` are kinds with too few rows for a promise,
+            which are in a set if they are as probable as 1 - coverage.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from eqsep import Detector
+        >>> rng = np.random.default_rng(0)
+        >>> normal, seen = rng.normal(size=(600, 2)), rng.normal((6, 0), 0.5, size=(60, 2))
+        >>> X, y = np.vstack([normal, seen]), np.repeat(["normal", "pump", "fan"], [600, 30, 30])
+        >>> detector = Detector(random_state=0).fit(X, y)
+        >>> sorted(detector.predict_kinds([[6.0, 0.0], [0.0, 0.0]])[0])
+        ['fan', 'pump']
+        """
+        return self.model_.kind_sets(X, coverage=coverage, by_kind=by_kind)
+
     def kind_p_values(self, X: Any) -> np.ndarray:
-        """The p-value of each of `kinds_` for each row: above `unseen_rate`, it names an alarm."""
+        """The p-value of "it is of this kind" for each row and each of `kinds_`."""
         model = self.model_
         return model.kind_p_values(model.plan.encode(X))
 

@@ -1,6 +1,7 @@
 """Model: what follows from a plan and evidence. It scores, and needs NumPy alone."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -10,11 +11,17 @@ import numpy as np
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.checks import HELD_OUT, LEARNT, MADE_UP, Finding, check_threshold
-from eqsep.detector.calibration import Calibration, Promise, anomalies_among, select
+from eqsep.detector.calibration import (
+    Calibration,
+    Promise,
+    anomalies_among,
+    checked_share,
+    select,
+)
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import Evidence, HeldOutRows
 from eqsep.detector.explainer import Explainer, Explanation
-from eqsep.detector.namer import Judges, Namer
+from eqsep.detector.namer import COVERAGE, Judges, KindSets, Namer
 from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score, fetched, leaf_votes
 from eqsep.errors import UserError, warn
@@ -28,11 +35,19 @@ class Verdicts(NamedTuple):
     score: np.ndarray
     p_value: np.ndarray
     alarm: np.ndarray
-    kind: np.ndarray
+    kind: np.ndarray  # "normal" for a row that passes; for an alarm a seen kind, or "unseen"
+    kind_probability: np.ndarray  # that the kind of an alarm is right; NaN where it is not known
 
     def columns(self) -> dict[str, np.ndarray]:
         """The arrays by their names."""
         return self._asdict()
+
+    def each(self) -> Iterator[dict[str, Any]]:
+        """The verdict on each row, by names; a probability that is not known is None."""
+        for values in zip(*(column.tolist() for column in self), strict=True):
+            one = dict(zip(self._fields, values, strict=True))
+            is_known = not math.isnan(one["kind_probability"])
+            yield one | {"kind_probability": one["kind_probability"] if is_known else None}
 
 
 VERDICTS = Verdicts._fields
@@ -199,20 +214,60 @@ class Model(WithoutCaches):
         return np.concatenate([self.score(rows) for rows in self._encoded(X)])
 
     def verdicts(self, X: Any, *, threshold: float | None = None) -> Verdicts:
-        """Score, p-value, alarm (above the threshold, or the one given) and kind of each row."""
+        """The verdict on each row; it is an alarm above the threshold, or the one given."""
         found = [self.judge(rows, threshold=threshold) for rows in self._encoded(X)]
         return Verdicts(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def judge(self, rows: Any, *, threshold: float | None = None) -> Verdicts:
         """The verdicts on encoded rows."""
         threshold = self.threshold if threshold is None else threshold
-        score, kind = self._scores_and_kinds(rows, threshold)
-        return Verdicts(score, self.calibration.p_value(score), score > threshold, kind)
+        score, likeness = self._scores_and_likeness(rows, threshold)
+        alarm = score > threshold
+        kind, probability = np.full(len(score), NORMAL, dtype=object), np.full(len(score), np.nan)
+        if alarm.any():
+            kind[alarm], probability[alarm] = self.namer.names(
+                *self._alarms(rows, alarm, likeness), rate=self.promise.unseen_rate
+            )
+        return Verdicts(
+            score=score,
+            p_value=self.calibration.p_value(score),
+            alarm=alarm,
+            kind=kind,
+            kind_probability=probability,
+        )
 
     def kind_of(self, X: Any) -> np.ndarray:
-        """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
-        found = (self._scores_and_kinds(rows, self.threshold)[1] for rows in self._encoded(X))
-        return np.concatenate(list(found)).astype(str)
+        """ "normal" for a row that passes; for an alarm its likeliest seen kind, or "unseen"."""
+        return self.verdicts(X).kind.astype(str)
+
+    def kind_sets(
+        self,
+        X: Any,
+        *,
+        coverage: float = COVERAGE,
+        by_kind: bool = False,
+        threshold: float | None = None,
+    ) -> KindSets:
+        """That of `Detector.predict_kinds`, with alarms above the threshold, or the one given."""
+        checked_share(coverage, name="coverage", hint="0.95 leaves out one kind in twenty.")
+        threshold = self.threshold if threshold is None else threshold
+        found: list[tuple[str, ...]] = []
+        without_promise = self.namer.without_promise(coverage, by_kind=by_kind)
+        for rows in self._encoded(X):
+            score, likeness = self._scores_and_likeness(rows, threshold)
+            alarm = score > threshold
+            names: list[tuple[str, ...]] = [()] * len(score)
+            if alarm.any():
+                sets = self.namer.sets(
+                    *self._alarms(rows, alarm, likeness),
+                    rate=self.promise.unseen_rate,
+                    coverage=coverage,
+                    by_kind=by_kind,
+                )
+                for i, own in zip(np.flatnonzero(alarm).tolist(), sets, strict=True):
+                    names[i] = own
+            found += names
+        return KindSets(tuple(found), without_promise)
 
     def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
         """That of `Detector.p_value`, which says what `groups` are for."""
@@ -233,12 +288,6 @@ class Model(WithoutCaches):
     def kind_p_values(self, rows: np.ndarray) -> np.ndarray:
         """The p-value of each of `kinds` for encoded rows.  (n, n_encoded) -> (n, n_kinds)"""
         return self.namer.p_values(self.plan.encoder.pack(rows))
-
-    def kind_sets(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Which kinds each encoded row may be of, and their votes.  -> (n, n_kinds) twice"""
-        rate = self.promise.unseen_rate
-        likeness = self.score.kind_likeness(rows) if self.namer.needs_kind_likeness(rate) else None
-        return self.namer.sets(self.plan.encoder.pack(rows), likeness, rate=rate)
 
     def select(self, X: Any, *, fdr: float) -> np.ndarray:
         """Which rows of a batch are anomalies, at most a share of `fdr` of them falsely."""
@@ -278,21 +327,26 @@ class Model(WithoutCaches):
     def _scores_of(self, rows: np.ndarray) -> np.ndarray:
         return self.score(rows) if len(rows) else np.empty(0)
 
-    def _scores_and_kinds(self, rows: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """The score of each encoded row, and its kind if the score is above the threshold."""
-        rate, likeness = self.promise.unseen_rate, None
-        if isinstance(rows, np.ndarray) and self.namer.needs_kind_likeness(rate):
-            score, likeness = self.score.with_kind_likeness(rows, threshold)
-        else:
-            score = self.score(rows)
-        alarms = (score > threshold).nonzero()[0]
-        kind = np.full(len(score), NORMAL, dtype=object)
-        if len(alarms):
-            some = fetched(rows if len(alarms) == len(score) else rows[alarms])
-            if likeness is None and self.namer.needs_kind_likeness(rate):
-                likeness = self.score.kind_likeness(some)
-            kind[alarms] = self.namer.names(self.plan.encoder.pack(some), likeness, rate=rate)
-        return score, kind
+    def _scores_and_likeness(
+        self, rows: Any, threshold: float
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """The score of each encoded row, and the likeness of alarms to kinds where names need it.
+
+        On another device than the CPU, likeness is computed for alarms alone.
+        """
+        needed = self.namer.needs_kind_likeness(self.promise.unseen_rate)
+        if needed and isinstance(rows, np.ndarray):
+            return self.score.with_kind_likeness(rows, threshold)
+        return self.score(rows), None
+
+    def _alarms(
+        self, rows: Any, alarm: np.ndarray, likeness: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """The packed rows of alarms, and their likeness to kinds where names need it."""
+        some = fetched(rows if alarm.all() else rows[np.flatnonzero(alarm)])
+        if likeness is None and self.namer.needs_kind_likeness(self.promise.unseen_rate):
+            likeness = self.score.kind_likeness(some)
+        return self.plan.encoder.pack(some), likeness
 
     # What is kept
 
@@ -355,6 +409,7 @@ class Model(WithoutCaches):
                 examples=evidence.kinds,
                 n_folds=config.n_folds,
                 max_near=int(config.max_near_rows),
+                learnt=namer.learnt_by_kind,
             )
             namer = namer.with_judges(judges)
         score = Score(
@@ -404,6 +459,7 @@ def calibrate(score: Score, held_out: HeldOutRows) -> Calibration:
 def _namer(plan: Plan, evidence: Evidence, config: Config) -> Namer:
     return Namer(
         kinds=evidence.labels.kinds,
+        learnt=tuple(evidence.sums.weight[1:].tolist()),
         examples=evidence.kinds,
         has_promise=plan.holdout.keeps_kinds,
         config=config,

@@ -1,14 +1,16 @@
-"""Namer: which seen kinds an alarm may be of, so that few rows of a seen kind lack its name.
+"""Namer: the likeliest seen kind of an alarm, the kinds it may be of, or "unseen".
 
-A row has the names of the kinds with a p-value above the allowed rate: its rank among learnt rows
-of the kind by how unlike it each is, by folds (cross-conformal prediction).
+Learnt rows of each kind, judged by trees and distances without their own fold, calibrate all
+three: probabilities, prediction sets, and the test of "of no seen kind" (cross-conformal).
 """
 
 import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, overload
 
 import numpy as np
 
@@ -17,13 +19,19 @@ from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import KindRows
 from eqsep.engine.kernels import SparseManhattan
-from eqsep.engine.loops import compiled, in_threads, inlined
+from eqsep.engine.loops import compiled, in_threads
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
 from eqsep.labels import OR, UNSEEN
 
-LIKE = 0.5  # the likeness above which an alarm gets the name of a kind without a promise
-RIVAL = 0.1  # the share of votes from which on a kind is named besides others
+LIKE = 0.5  # the likeness above which an alarm is of a kind with too few rows for a test
+COVERAGE = 0.95
+MARK = "*"  # after the name of a kind without a promise, in the text of a prediction set
+_NO_VOTE = 0.05  # added to shares of votes: no vote for a kind does not exclude it
+_NEAR = 0.3  # of the mean distance to the nearest row: below that, rows are equally near
+_FIRST_POWERS = np.array([1.0, 0.0])  # of votes and distances, where no row says otherwise
+_MOST_STEPS = 50  # of Newton's method
+_TIES = 1e-9
 _AT_ONCE = 256  # rows held as distances
 _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found several at a time
 
@@ -38,35 +46,195 @@ def rows_for(rate: float) -> int:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Judges(schemas.Kept, WithoutCaches):
-    """Compare packed rows with examples of each kind, by trees and by distance.
+class KindProbability(schemas.Kept):
+    """The probability of each kind: prior x (votes + 0.05)^b / (distance + reach)^c, normalised.
 
-    A row is unlike a kind where few trees vote for it, or where no row of the kind is near:
-    whichever of the two is rarer among the examples of the kind counts.
+    The powers b and c have the highest likelihood over rows judged without their own fold, so that
+    the probabilities are calibrated.
     """
+
+    prior: np.ndarray  # of each kind: learnt rows per example
+    powers: np.ndarray  # b and c
+    reach: float
+    far: float  # distances beyond this are equal
+
+    SCHEMAS: ClassVar = {
+        "prior": schemas.bounded("kinds", dtype="float64"),
+        "powers": schemas.bounded(2, dtype="float64"),
+        "reach": schemas.POSITIVE,
+        "far": schemas.POSITIVE,
+    }
+
+    @classmethod
+    def fitted(
+        cls, votes: np.ndarray, distance: np.ndarray, code: np.ndarray, *, prior: np.ndarray
+    ) -> Self:
+        """The powers that suit rows of the kinds `code`.  (n, n_kinds) twice, (n,) -> …"""
+        finite = distance[np.isfinite(distance)]
+        nearest = distance.min(axis=1, initial=np.inf)
+        mean = nearest[np.isfinite(nearest)].mean() if np.isfinite(nearest).any() else 0.0
+        start = cls(
+            prior=prior,
+            powers=_FIRST_POWERS,
+            reach=float(_NEAR * mean) or 1.0,
+            far=float(finite.max(initial=0.0)) or 1.0,
+        )
+        weight = prior[code] / prior[code].mean()
+        powers = _most_likely(start._terms(votes, distance), np.log(prior), code, weight)
+        return replace(start, powers=powers)
+
+    def __call__(self, votes: np.ndarray, distance: np.ndarray) -> np.ndarray:
+        """The probabilities of the kinds.  (…, n_kinds) twice -> (…, n_kinds)"""
+        return _softmax(np.log(self.prior) + self._terms(votes, distance) @ self.powers)
+
+    def _terms(self, votes: np.ndarray, distance: np.ndarray) -> np.ndarray:
+        """What the powers multiply, as logarithms.  -> (…, n_kinds, 2)"""
+        near = -np.log(np.minimum(distance, self.far) + self.reach)
+        return np.stack([np.log(votes + _NO_VOTE), near], axis=-1)
+
+
+def _softmax(logits: np.ndarray) -> np.ndarray:
+    odds = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
+
+
+def _most_likely(
+    terms: np.ndarray, prior: np.ndarray, code: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """The powers with the highest likelihood, by Newton's method.
+
+    A penalty of one row keeps them near the first ones: few rows may be told apart by any power.
+    """
+    rows = np.arange(len(code))
+
+    def loss(powers: np.ndarray) -> float:
+        own = _softmax(prior + terms @ powers)[rows, code]
+        penalty = np.sum((powers - _FIRST_POWERS) ** 2) / 2
+        return float(penalty - weight @ np.log(np.maximum(own, 1e-300)))
+
+    powers = _FIRST_POWERS
+    for _ in range(_MOST_STEPS):
+        p = _softmax(prior + terms @ powers)
+        mean = (p[..., None] * terms).sum(axis=1)
+        slope = weight @ (mean - terms[rows, code]) + powers - _FIRST_POWERS
+        weighted = (weight[:, None] * p)[..., None] * terms
+        curvature = np.tensordot(weighted, terms, axes=([0, 1], [0, 1])) - mean.T * weight @ mean
+        step, now = np.linalg.solve(curvature + np.eye(2), slope), loss(powers)
+        while loss(powers - step) > now and np.abs(step).max() > _TIES:
+            step = step / 2
+        powers = powers - step
+        if np.abs(step).max() <= 1e-6:
+            break
+    return np.asarray(powers)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ranks:
+    """P-values of rows by how unlike known rows they are, in two ways at once.
+
+    Of each way counts the weight of the known rows that are as unlike. The lower the product of
+    both, the more unlike is a row; its p-value is its rank by that product, fold by fold.
+    """
+
+    unlike: np.ndarray  # (n, 2), of the known rows
+    fold: np.ndarray
+    weight: np.ndarray
+    unit: float  # the weight of one more row
+    n_folds: int
+
+    @property
+    def least(self) -> float:
+        """The least p-value that there can be."""
+        return self.unit / self._total
+
+    @property
+    def _total(self) -> float:
+        return float(self.weight.sum()) + self.unit
+
+    def __call__(self, unlike: np.ndarray) -> np.ndarray:
+        """The p-values of rows, from how unlike they are without each fold.  (n, folds, 2) -> n"""
+        total = np.full(len(unlike), self.unit)
+        if len(self._by_fold) > 1:  # else no known row can be compared with others
+            product = self._product(unlike)
+            for fold, tail in self._by_fold.items():
+                total += tail(-product[:, fold])
+        return total / self._total
+
+    @cached_property
+    def _tails(self) -> tuple["_Tail", "_Tail"]:
+        first, second = (_Tail.of(values, self.weight) for values in self.unlike.T)
+        return first, second
+
+    @cached_property
+    def _by_fold(self) -> dict[int, "_Tail"]:
+        product = self._product(self.unlike)
+        parts = ((f, self.fold == f) for f in range(self.n_folds))
+        return {f: _Tail.of(-product[own], self.weight[own]) for f, own in parts if own.any()}
+
+    def _product(self, unlike: np.ndarray) -> np.ndarray:
+        first, second = (tail(unlike[..., i]) + self.unit for i, tail in enumerate(self._tails))
+        return np.asarray(first * second)
+
+
+class _Tail(NamedTuple):
+    """The weight of known values from each one on."""
+
+    ordered: np.ndarray
+    weight: np.ndarray  # one more: 0 beyond all
+
+    @classmethod
+    def of(cls, values: np.ndarray, weight: np.ndarray) -> Self:
+        order = np.argsort(values, kind="stable")
+        return cls(values[order], np.append(np.cumsum(weight[order][::-1])[::-1], 0.0))
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """The weight of the known values that are at least as high."""
+        found: np.ndarray = self.weight[self.ordered.searchsorted(values)]
+        return found
+
+
+class Judged(NamedTuple):
+    """What judges say of packed rows; kinds are in alphabetical order."""
+
+    probability: np.ndarray  # (n, n_kinds)
+    # How unlike each kind rows are, without each fold: one less its probability, and the distance
+    # to the nearest row of it.
+    unlike: np.ndarray  # (n, n_folds, n_kinds, 2)
+
+    @property
+    def unlike_all(self) -> np.ndarray:
+        """The same of the likeliest and of the nearest kind.  -> (n, n_folds, 2)"""
+        return np.asarray(self.unlike.min(axis=2))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Judges(schemas.Kept, WithoutCaches):
+    """Compare packed rows with examples of each kind, by trees and by distance."""
 
     examples: KindRows  # in the order of kinds, those of a kind by their hashes
     fold: np.ndarray  # of each example
     trees: Trees  # the same number for each fold, grown without its rows
     shares: np.ndarray  # (n_leaves, n_kinds): of the kinds, in alphabetical order, in each leaf
-    # How unlike its kind each example is, judged without its fold: the share of trees that do not
-    # vote for the kind, and the distance to the nearest row of it.
-    lacking: np.ndarray
-    distance: np.ndarray
     n_folds: int
     max_near: int  # the most rows of a kind to which distances are taken
+    # How unlike its kind, and all kinds, each example is, judged without its fold: (n, 2), as in
+    # `Judged`. None in files of older versions, and until `calibrated`.
+    unlike_own: np.ndarray | None = None
+    unlike_all: np.ndarray | None = None
+    probability: KindProbability | None = None
 
     SCHEMAS: ClassVar = {  # the examples are in the evidence
         "fold": schemas.array_of(None, kinds="i"),
         "trees": schemas.kept(Trees),
         "shares": schemas.bounded(None, None, dtype="float64"),
-        "lacking": schemas.array_of(None, finite=False),
-        "distance": schemas.array_of(None, finite=False),  # may be infinite
+        "unlike_own": schemas.array_of(None, 2, finite=False),  # distances may be infinite
+        "unlike_all": schemas.array_of(None, 2, finite=False),
+        "probability": schemas.kept(KindProbability),
     }
 
     @classmethod
-    def of(cls, examples: KindRows, config: Config) -> Self:
-        """The judges for these examples, in any order."""
+    def of(cls, examples: KindRows, config: Config, *, learnt: Mapping[str, float]) -> Self:
+        """The judges for these examples, in any order, of kinds with so many `learnt` rows."""
         examples = examples.take(np.lexsort((examples.hashes, examples.kind)))
         code = np.unique(examples.kind, return_inverse=True)[1]
         rows, groups = np.arange(len(code)), examples.groups
@@ -78,38 +246,46 @@ class Judges(schemas.Kept, WithoutCaches):
         rng = np.random.RandomState(examples.key % 2**32)
         n = config.n_trees_per_fold if code[-1] else 1  # one kind alone gets all votes of any tree
         trees, shares = Trees.of_kinds(examples.rows, code, parts, rng, n=n)
-        bare = cls(
+        return cls(
             examples=examples,
             fold=fold,
             trees=trees,
             shares=shares,
-            lacking=np.empty(0),
-            distance=np.empty(0),
             n_folds=config.n_folds,
             max_near=config.max_near_rows,
+        ).calibrated(learnt)
+
+    def calibrated(self, learnt: Mapping[str, float]) -> Self:
+        """The same with probabilities, by examples that are judged without their fold."""
+        rows, code = np.arange(len(self.fold)), self._code
+        votes, distance = (
+            part[rows, self.fold] for part in self.votes_and_distances(self.examples.rows)
         )
-        lacking, distance = (unlike[rows, fold, code] for unlike in bare.unlikeness(examples.rows))
-        return replace(bare, lacking=lacking, distance=distance)
+        prior = [learnt.get(kind, 0.0) / self.examples.n_units(kind) for kind in self.sorted_kinds]
+        probability = KindProbability.fitted(votes, distance, code, prior=np.maximum(prior, _TIES))
+        unlike = np.stack([1 - probability(votes, distance), distance], axis=-1)
+        return replace(
+            self,
+            unlike_own=unlike[rows, code],
+            unlike_all=unlike.min(axis=1),
+            probability=probability,
+        )
 
     @cached_property
     def sorted_kinds(self) -> tuple[str, ...]:
         """The kinds in alphabetical order, as in all arrays here."""
         return tuple(sorted(set(self.examples.kind.tolist())))
 
-    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """P-values and shares of votes, by kind, of packed rows.  -> (n, n_kinds) twice"""
-        lacking, distance = self.unlikeness(rows)
-        votes = 1 - np.add.reduce(lacking, axis=1) / self.n_folds
-        p, ranks = np.empty(votes.shape), self._ranks
-        in_threads(
-            lambda part: _p_values(lacking[part], distance[part], *ranks, p[part]),
-            len(p),
-            steps=20 * lacking.size,
-        )
-        return p, votes
+    def __call__(self, rows: np.ndarray) -> Judged:
+        """The probability of each kind for packed rows, and how unlike it they are."""
+        assert self.probability is not None
+        votes, distance = self.votes_and_distances(rows)
+        unlike = np.stack([1 - self.probability(votes, distance), distance], axis=-1)
+        of_all = np.add.reduce(votes, axis=1) / self.n_folds, distance.min(axis=1)
+        return Judged(self.probability(*of_all), unlike)
 
-    def unlikeness(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Missing votes and distance, without each fold.  -> (n, n_folds, n_kinds) twice"""
+    def votes_and_distances(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of each kind, without each fold.  -> (n, n_folds, n_kinds) twice"""
         distances, starts, cells = self._near
         nearest = np.empty((len(rows), self.n_folds, len(self.sorted_kinds)))
 
@@ -119,13 +295,62 @@ class Judges(schemas.Kept, WithoutCaches):
                 _nearest_without(distances(rows[some]), starts, cells, nearest[some])
 
         in_threads(fill, len(rows), steps=rows.size * len(cells) * self.max_near // self.n_folds)
-        return 1 - self.trees.means(rows, self.shares, n_parts=self.n_folds), nearest
+        return self.trees.means(rows, self.shares, n_parts=self.n_folds), nearest
+
+    @cached_property
+    def all_ranks(self) -> Ranks:
+        """The ranks of rows of seen kinds, as common as they were learnt, by `unlike_all`."""
+        return self._ranks(self.unlike_all, self._weight, float(self._prior.max()))
+
+    @cached_property
+    def ranks_by_kind(self) -> list[Ranks]:
+        """The ranks of rows among those of each kind, by `unlike_own`."""
+        weight = self._weight / self._prior[self._code]
+        parts = (slice(*ends) for ends in pairwise(self._first.tolist()))
+        return [self._ranks(self.unlike_own, weight, 1.0, own) for own in parts]
+
+    def _ranks(
+        self, unlike: np.ndarray | None, weight: np.ndarray, unit: float, own: slice = slice(None)
+    ) -> Ranks:
+        assert unlike is not None
+        return Ranks(
+            unlike=unlike[own],
+            fold=self.fold[own],
+            weight=weight[own],
+            unit=unit,
+            n_folds=self.n_folds,
+        )
+
+    def is_likely(self, probability: np.ndarray, *, coverage: float) -> np.ndarray:
+        """Which kinds are as probable as the own kind of so large a share of the examples.
+
+        (n, n_kinds) -> bool (n, n_kinds)
+        """
+        assert self.unlike_own is not None
+        unit, total = float(self._prior.max()), float(self._weight.sum())
+        tail = _Tail.of(self.unlike_own[:, 0], self._weight)(1 - probability)
+        return np.asarray((tail + unit) / (total + unit) > 1 - coverage + _TIES)
+
+    @property
+    def _prior(self) -> np.ndarray:
+        assert self.probability is not None
+        return self.probability.prior
+
+    @cached_property
+    def _weight(self) -> np.ndarray:
+        """Of each example: learnt rows per example, or per group, of its kind."""
+        weight, groups = self._prior[self._code], self.examples.groups
+        if len(groups):
+            both = np.stack([self._code.astype(np.uint64), groups])
+            _, place, counts = np.unique(both, axis=1, return_inverse=True, return_counts=True)
+            weight = weight / counts[place.ravel()]
+        return np.asarray(weight)
 
     def taken_for(self, kind: str) -> dict[str, float]:
         """The share of the examples of a kind that trees without their fold take for each kind."""
         own = self.examples.kind == kind
-        lacking, _ = self.unlikeness(self.examples.rows[own])
-        times = np.bincount(lacking[np.arange(own.sum()), self.fold[own]].argmin(axis=1))
+        votes, _ = self.votes_and_distances(self.examples.rows[own])
+        times = np.bincount(votes[np.arange(own.sum()), self.fold[own]].argmax(axis=1))
         counted = zip(self.sorted_kinds, times.tolist(), strict=False)
         return {k: n / own.sum() for k, n in counted if n}
 
@@ -136,34 +361,14 @@ class Judges(schemas.Kept, WithoutCaches):
         return np.append(np.searchsorted(kind, self.sorted_kinds), len(kind))
 
     @cached_property
-    def _ranks(self) -> "_Ranks":
-        unlike = np.stack([self.lacking, self.distance])
-        ordered, tables, n_units = unlike.copy(), [], []
-        groups = self.examples.groups
-        for start, end in pairwise(self._first.tolist()):
-            own = slice(start, end)
-            ordered[:, own].sort(axis=1)
-            pairs = zip(ordered[:, own], unlike[:, own], strict=True)
-            rank = np.maximum(*(known.searchsorted(values) for known, values in pairs))
-            weight = np.ones(end - start)
-            n_units.append(end - start)
-            if len(groups):
-                _, place, counts = np.unique(groups[own], return_inverse=True, return_counts=True)
-                n_units[-1], weight = len(counts), 1 / counts[place]
-            tables.append(_weights_by_rank(rank, weight, self.fold[own], self.n_folds))
-        lacking, distance = ordered
-        return _Ranks(
-            first=self._first,
-            lacking=lacking,
-            distance=distance,
-            weight_from_rank=np.concatenate(tables),
-            n_units=np.array(n_units),
-        )
+    def _code(self) -> np.ndarray:
+        """The kind of each example, by its place in the alphabet."""
+        return np.repeat(np.arange(len(self.sorted_kinds)), np.diff(self._first))
 
     @cached_property
     def _near(self) -> tuple[SparseManhattan, np.ndarray, np.ndarray]:
         """Distances to some examples of each kind, and where those of each kind and fold begin."""
-        code = np.repeat(np.arange(len(self.sorted_kinds)), np.diff(self._first))
+        code = self._code
         some = np.flatnonzero(np.arange(len(code)) - self._first[code] < self.max_near)
         cell = code[some] * self.n_folds + self.fold[some]
         order = np.argsort(cell, kind="stable")
@@ -172,11 +377,17 @@ class Judges(schemas.Kept, WithoutCaches):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The judges of these parts, for examples in the order in which `of` puts them."""
+        """The judges of these parts, for examples in the order in which `of` puts them.
+
+        Files of older versions ranked examples by votes and distances apart: they are judged again,
+        by how many rows of each kind were `learnt`.
+        """
+        learnt = others.pop("learnt")
+        state = {name: part for name, part in state.items() if name not in _FORMER}
         made = super().from_state(state, **others)
         examples, n_kinds = made.examples, len(made.sorted_kinds)
-        if {len(made.fold), len(made.lacking), len(made.distance)} != {len(examples.rows)}:
-            schemas.damaged("the rows that it names alarms by do not each have a fold and a rank")
+        if len(made.fold) != len(examples.rows):
+            schemas.damaged("the rows that it names alarms by do not each have a fold")
         in_range = made.fold.min() >= 0 and made.fold.max() < made.n_folds
         if not in_range or (examples.kind[1:] < examples.kind[:-1]).any():
             schemas.damaged("the rows that it names alarms by are not in order")
@@ -187,46 +398,69 @@ class Judges(schemas.Kept, WithoutCaches):
             )
         if trees.column.max(initial=0) >= examples.rows.shape[1]:
             schemas.damaged("the trees that it names alarms by look at columns that its rows lack")
-        if np.isnan(made.lacking).any() or np.isnan(made.distance).any():
-            schemas.damaged("how unlike its kind a row is, is not a number")
+        calibration = (made.probability, made.unlike_own, made.unlike_all)
+        if all(part is None for part in calibration):
+            return made.calibrated(learnt)
+        if made.probability is None or made.unlike_own is None or made.unlike_all is None:
+            schemas.damaged("it lacks a part of what calibrates its names")
+        if len(made.probability.prior) != n_kinds or made.probability.prior.min() <= 0:
+            schemas.damaged("the probabilities of names are not those of its kinds")
+        for unlike in (made.unlike_own, made.unlike_all):
+            if len(unlike) != len(examples.rows) or np.isnan(unlike).any():
+                schemas.damaged("the rows that it names alarms by do not each have a rank")
         return made
 
 
-class _Ranks(NamedTuple):
-    """How unlike their kind the examples are, in order, and how much they weigh from each rank on.
+_FORMER = ("lacking", "distance")  # parts in files of older versions
 
-    The rank of a row is the number of examples of the kind that are less unlike it, by votes or by
-    distance, whichever is more.
+
+class Names(NamedTuple):
+    """The names of alarms."""
+
+    kind: np.ndarray  # one of the seen kinds, or "unseen"
+    probability: np.ndarray  # that it is right; NaN where it is not known
+
+
+@dataclass(frozen=True, eq=False)
+class KindSets(Sequence[tuple[str, ...]]):
+    """The kinds that each row may be of, the likeliest first; none for a row that passes.
+
+    For an alarm that is called "unseen" that is the first name; the others are those that it may
+    have if it is of a seen kind after all.
+
+    Examples
+    --------
+    >>> sets = KindSets((("pump", "leak"), ()), without_promise=("leak",))
+    >>> sets[0], len(sets), sets.texts()
+    (('pump', 'leak'), 2, ['pump or leak*', ''])
     """
 
-    first: np.ndarray  # where the examples of each kind begin, and the last ones end
-    lacking: np.ndarray  # in rising order within each kind
-    distance: np.ndarray  # likewise
-    # (n + n_kinds, n_folds): for each kind and each rank, from 0 to the number n_k of its examples,
-    # the weight of a fold's examples with that rank or a higher one. As a kind has n_k + 1 ranks,
-    # those of kind k begin at first[k] + k.
-    weight_from_rank: np.ndarray
-    n_units: np.ndarray  # examples of each kind, or groups of them
+    names: tuple[tuple[str, ...], ...]
+    without_promise: tuple[str, ...]  # kinds with too few rows: they are in sets by probability
 
+    @overload
+    def __getitem__(self, index: int) -> tuple[str, ...]: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[tuple[str, ...], ...]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self.names[index]
 
-def _weights_by_rank(rank: np.ndarray, weight: np.ndarray, fold: np.ndarray, n: int) -> np.ndarray:
-    """The weight of the rows of each fold with each rank or a higher one.  -> (n_rows + 1, n)"""
-    table = np.zeros((len(rank) + 1, n))
-    if len(np.unique(fold)) < 2:
-        return table  # no example can be compared with others of its kind
-    for f in range(n):
-        order = np.flatnonzero(fold == f)[np.argsort(rank[fold == f], kind="stable")]
-        from_the_top = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
-        table[:, f] = from_the_top[rank[order].searchsorted(np.arange(len(table)))]
-    return table
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def texts(self) -> list[str]:
+        """Each set as a text, "a or b"; a star after kinds without a promise."""
+        marked = {kind: f"{kind}{MARK}" for kind in self.without_promise}
+        return [OR.join(marked.get(kind, kind) for kind in names) for names in self.names]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Namer(WithoutCaches):
-    """Names of alarms: prediction sets over the seen kinds."""
+    """Names of alarms, with their probabilities, and prediction sets over the seen kinds."""
 
     kinds: tuple[str, ...]  # the seen ones, in the order in which they were learnt
-    examples: KindRows  # learnt rows of them
+    learnt: tuple[float, ...]  # how many rows of each
+    examples: KindRows  # some of them
     # False for models of version 0.1, which keep no examples: there an alarm has the name of the
     # kind that it is most like, or none.
     has_promise: bool
@@ -235,7 +469,14 @@ class Namer(WithoutCaches):
     @cached_property
     def judges(self) -> Judges | None:
         """What tells the kinds apart, made on first use; None without examples."""
-        return Judges.of(self.examples, self.config) if len(self.examples.rows) else None
+        if not len(self.examples.rows):
+            return None
+        return Judges.of(self.examples, self.config, learnt=self.learnt_by_kind)
+
+    @property
+    def learnt_by_kind(self) -> dict[str, float]:
+        """How many rows of each kind were learnt."""
+        return dict(zip(self.kinds, self.learnt, strict=True))
 
     def with_judges(self, judges: Judges) -> "Namer":
         """The same namer with judges made before."""
@@ -252,68 +493,139 @@ class Namer(WithoutCaches):
         """Whether some kinds have too few examples, so that likeness may name them."""
         return bool(self.kinds) and (not self.has_promise or bool(self.short_kinds(rate)))
 
+    def probabilities(self, rows: np.ndarray) -> np.ndarray:
+        """The probability of each kind for packed rows of seen kinds.  -> (n, n_kinds)"""
+        return self._spread(self._judged(rows).probability, missing=0.0)
+
     def p_values(self, rows: np.ndarray) -> np.ndarray:
         """The p-value of "this row is of kind k" for packed rows.  -> (n, n_kinds)"""
-        if not self.has_promise:
-            raise UserError(
-                "The model is from a file that has no rows of its kinds to compare with: names "
-                "come without p-values. Fit again."
-            )
-        return self._p_values_and_votes(rows)[0]
+        return self._p_values(self._judged(rows))
+
+    def unseen_p_values(self, rows: np.ndarray) -> np.ndarray:
+        """The p-value of "this row is of a seen kind" for packed rows.  -> (n,)"""
+        return self._unseen_p_values(self._judged(rows))
+
+    def names(self, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float) -> Names:
+        """The likeliest kind of each packed row, an alarm, or "unseen", and its probability.
+
+        A row is "unseen" if the p-value of "it is of a seen kind" is at most the rate, or at most
+        the least one that there can be; unless it is like a kind with too few rows for a promise.
+        The probability of "unseen" is rate / (p-value + rate): the share of unseen kinds among rows
+        that are as unlike all seen ones, if alarms of unseen kinds are as common as alarms of seen
+        kinds that are called "unseen".
+        """
+        kinds = np.array([*self.kinds, UNSEEN], dtype=object)
+        if not self.kinds or not len(rows):
+            return Names(np.full(len(rows), UNSEEN, dtype=object), np.full(len(rows), np.nan))
+        if not self.has_promise or self.judges is None:
+            assert likeness is not None
+            return Names(kinds[_most_like(likeness)], np.full(len(rows), np.nan))
+        judged = self._judged(rows)
+        probability = self._spread(judged.probability, missing=0.0)
+        named, p = probability.argmax(axis=1), self._unseen_p_values(judged)
+        unseen = self._is_unseen(p, likeness, rate=rate)
+        named_probability = probability[np.arange(len(rows)), named]
+        named[unseen] = len(self.kinds)
+        return Names(kinds[named], np.where(unseen, rate / (p + rate), named_probability))
 
     def sets(
-        self, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Which kinds each packed row may be of, and the votes by which these are ordered.
+        self,
+        rows: np.ndarray,
+        likeness: np.ndarray | None,
+        *,
+        rate: float,
+        coverage: float = COVERAGE,
+        by_kind: bool = False,
+    ) -> KindSets:
+        """The seen kinds that each packed row, an alarm, may be of, the likeliest first.
 
-        A kind is a name if its p-value is above the rate; a kind with only n examples, too few for
-        that, if it is above 1 / (n + 1), or by likeness. The kind with most votes joins these, and
-        so does one with many votes: a name that stands alone has no rival.
+        The likeliest kind is in each set.
         """
-        if not self.has_promise:
-            assert likeness is not None
-            is_like = _most_like(likeness)
-            return is_like, is_like.astype(float)
-        p, votes = self._p_values_and_votes(rows)
-        few = self._n_units < rows_for(rate)
-        sets = p > np.where(few, 1 / (self._n_units + 1), rate) + 1e-9
-        if likeness is not None:
-            sets |= few & _most_like(likeness)
-        many_votes = np.minimum(votes.max(axis=1, keepdims=True, initial=0.0), RIVAL)
-        return sets | (sets.any(axis=1, keepdims=True) & (votes >= many_votes)), votes
+        kind = self.names(rows, likeness, rate=rate).kind
+        if not self.kinds or not len(rows) or not self.has_promise or self.judges is None:
+            return KindSets(tuple((name,) for name in kind.tolist()), self.kinds)
+        members, probability = self.members(rows, coverage=coverage, by_kind=by_kind)
+        found = []
+        for name, own, p in zip(kind.tolist(), members, probability, strict=True):
+            likely = sorted(np.flatnonzero(own).tolist(), key=lambda k: (-p[k], self.kinds[k]))
+            found.append((UNSEEN,) * (name == UNSEEN) + tuple(self.kinds[k] for k in likely))
+        return KindSets(tuple(found), self.without_promise(coverage, by_kind=by_kind))
 
-    def names(self, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float) -> np.ndarray:
-        """The seen kinds that each packed row, an alarm, may be of: "a", "a or b", or "unseen"."""
-        if not self.kinds or not len(rows):
-            return np.full(len(rows), UNSEEN, dtype=object)
-        sets, votes = self.sets(rows, likeness, rate=rate)
-        n_names, kinds = sets.sum(axis=1), np.array([*self.kinds, UNSEEN], dtype=object)
-        names: np.ndarray = kinds[np.where(n_names, sets.argmax(axis=1), len(self.kinds))]
-        for i in np.flatnonzero(n_names > 1):  # those with most votes first, then alphabetically
-            own = [(-votes[i, k], self.kinds[k]) for k in np.flatnonzero(sets[i])]
-            names[i] = OR.join(kind for _, kind in sorted(own))
-        return names
+    def members(
+        self, rows: np.ndarray, *, coverage: float = COVERAGE, by_kind: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Which kinds are in the set of each packed row, and how probable.  -> (n, n_kinds) twice
+
+        With a promise over all alarms of seen kinds, those at least as probable as the own kind of
+        a share of the examples, the coverage; by kind, those with a p-value above one less the
+        coverage. Kinds without a promise are there if they are as probable as that.
+        """
+        assert self.judges is not None
+        judged = self._judged(rows)
+        probability = self._spread(judged.probability, missing=0.0)
+        if by_kind:
+            members = self._p_values(judged) > 1 - coverage + _TIES
+        else:
+            likely = self.judges.is_likely(judged.probability, coverage=coverage)
+            members = self._spread(likely, missing=0.0) > 0
+        without = np.isin(self.kinds, self.without_promise(coverage, by_kind=by_kind))
+        members = np.where(without, probability >= 1 - coverage, members)
+        members[np.arange(len(rows)), probability.argmax(axis=1)] = True
+        return members, probability
+
+    def without_promise(self, coverage: float, *, by_kind: bool) -> tuple[str, ...]:
+        """The kinds with too few examples, or groups, for prediction sets with this coverage."""
+        few = self.short_kinds(1 - coverage)
+        if by_kind:
+            return tuple(few)
+        judges = self.judges
+        none = judges is None or judges.all_ranks.least > 1 - coverage + _TIES
+        return self.kinds if none else ()
 
     def taken_for(
         self, kind: str, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float
     ) -> dict[str, float]:
         """The share of a kind's rows that are taken for each kind.
 
-        Each row is judged without itself; where there are too few rows for that, by likeness.
+        Each row is judged without itself, unless there are too few rows for that.
         """
         if self.has_promise and self.judges is not None and kind not in self.short_kinds(rate):
             return self.judges.taken_for(kind)
-        sets, _ = self.sets(rows, likeness, rate=rate)
-        return dict(zip(self.kinds, sets.mean(axis=0).tolist(), strict=True))
+        counts = Counter(self.names(rows, likeness, rate=rate).kind.tolist())
+        return {name: counts[name] / len(rows) for name in self.kinds if counts[name]}
 
-    def _p_values_and_votes(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each of `kinds`; 1 and 0 for a kind without examples."""
-        p = np.ones((len(rows), len(self.kinds)))
-        votes = np.zeros(p.shape)
-        if self.judges is not None and len(rows):
-            columns = [self.kinds.index(kind) for kind in self.judges.sorted_kinds]
-            p[:, columns], votes[:, columns] = self.judges(rows)
-        return p, votes
+    def _judged(self, rows: np.ndarray) -> Judged:
+        if self.judges is None:
+            raise UserError(
+                "The model is from a file that has no rows of its kinds to compare with: names "
+                "come without probabilities. Fit again."
+            )
+        return self.judges(rows)
+
+    def _spread(self, values: np.ndarray, *, missing: float) -> np.ndarray:
+        """Values of the judges' kinds as those of `kinds`, some of which have no example."""
+        assert self.judges is not None
+        out = np.full((len(values), len(self.kinds)), missing)
+        out[:, [self.kinds.index(kind) for kind in self.judges.sorted_kinds]] = values
+        return out
+
+    def _p_values(self, judged: Judged) -> np.ndarray:
+        assert self.judges is not None
+        ranks = self.judges.ranks_by_kind
+        p = np.stack([one(judged.unlike[:, :, k]) for k, one in enumerate(ranks)], axis=1)
+        return self._spread(p, missing=1.0)
+
+    def _unseen_p_values(self, judged: Judged) -> np.ndarray:
+        assert self.judges is not None
+        return self.judges.all_ranks(judged.unlike_all)
+
+    def _is_unseen(self, p: np.ndarray, likeness: np.ndarray | None, *, rate: float) -> np.ndarray:
+        assert self.judges is not None
+        unseen = p <= max(rate, self.judges.all_ranks.least) + _TIES
+        if likeness is not None:
+            few = np.append(self._n_units < rows_for(rate), False)
+            unseen &= ~few[_most_like(likeness)]
+        return np.asarray(unseen)
 
     @cached_property
     def _n_units(self) -> np.ndarray:
@@ -322,9 +634,9 @@ class Namer(WithoutCaches):
 
 
 def _most_like(likeness: np.ndarray) -> np.ndarray:
-    """Whether each kind is the one that a row is most like, and enough to be called so."""
-    most = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
-    return np.asarray(most & (likeness > LIKE))
+    """The place of the kind that a row is most like; beyond the last if it is not like any."""
+    most, none = likeness.argmax(axis=1), likeness.shape[1]
+    return np.asarray(np.where(likeness.max(axis=1) > LIKE, most, none))
 
 
 @compiled(fastmath=_NO_NAN)
@@ -347,38 +659,3 @@ def _nearest_without(distances: Any, starts: Any, cells: Any, out: Any) -> None:
             for f in range(n_folds):
                 if f != own and least < out[i, f, k]:
                     out[i, f, k] = least
-
-
-@inlined
-def _first_not_less(ordered: Any, low: Any, high: Any, value: Any) -> Any:
-    """The first place from `low` to `high`, in ordered numbers, that is not less."""
-    while low < high:
-        middle = (low + high) >> 1
-        if ordered[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled
-def _p_values(
-    lacking: Any,
-    distance: Any,
-    first: Any,
-    their_lacking: Any,
-    their_distance: Any,
-    weight_from_rank: Any,
-    n_units: Any,
-    p: Any,
-) -> None:
-    for i in range(p.shape[0]):
-        for k in range(p.shape[1]):
-            total = 1.0
-            for f in range(lacking.shape[1]):
-                by_votes = _first_not_less(their_lacking, first[k], first[k + 1], lacking[i, f, k])
-                by_distance = _first_not_less(
-                    their_distance, first[k], first[k + 1], distance[i, f, k]
-                )
-                total += weight_from_rank[max(by_votes, by_distance) + k, f]
-            p[i, k] = total / (n_units[k] + 1)

@@ -264,15 +264,27 @@ def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(held)])
 
 
+def with_nulls(values: np.ndarray) -> pa.Array:
+    """An Arrow array of numbers, with a null in place of each NaN.
+
+    >>> with_nulls(np.array([0.5, np.nan])).to_pylist()
+    [0.5, None]
+    """
+    missing = np.isnan(values)
+    mask = as_column(~missing, pa.bool_()).buffers()[1] if missing.any() else None
+    held = pa.py_buffer(np.ascontiguousarray(values, dtype=float))
+    return pa.Array.from_buffers(pa.float64(), len(values), [mask, held])
+
+
 def shortened(table: pa.Table, kind: str) -> pa.Table:
-    """The table with scores and p-values of six digits, if it is written as text."""
+    """The table with scores and probabilities of six digits, if it is written as text."""
     if kind not in _AS_TEXT:
         return table
-    for name in ("score", "p_value"):
+    for name in ("score", "p_value", "kind_probability"):
         values = arrow_numbers(table.column(name))
         size = np.floor(np.log10(np.maximum(np.abs(values), _LEAST)))
         factor = 10.0 ** np.clip(_DIGITS - 1 - size, 0, 15)  # powers of ten that are exact
         place = table.schema.get_field_index(name)
-        rounded = as_column(np.round(values * factor) / factor, pa.float64())
+        rounded = with_nulls(np.round(values * factor) / factor)
         table = table.set_column(place, name, rounded)
     return table

@@ -508,6 +508,7 @@ _PIECES: dict[str, Codec] = {
     "detector.Config": StateCodec("eqsep.detector.config"),
     "detector.Grouping": StateCodec("eqsep.detector.holdout"),
     "detector.HeldOutRows": StateCodec("eqsep.detector.evidence"),
+    "detector.KindProbability": StateCodec("eqsep.detector.namer"),
     "detector.LabelReading": StateCodec("eqsep.detector.plan"),
     "detector.Model": StateCodec("eqsep.detector.model"),
     "detector.Plan": StateCodec("eqsep.detector.plan"),

@@ -33,7 +33,8 @@ _REASONS = 8
 _FIRST = 5  # alarms of a group that are explained at once
 RANDOM = "drawn at random among rows that passed: judged, it measures what is missed"
 NEAR = "passed, and scores highest among those that did"
-BETWEEN = "named {kind}: a verdict tells which"
+_DOUBTED = 0.9  # probabilities of names below this are worth a verdict
+BETWEEN = "named {kind} with a probability of {p:.0%}: a verdict tells"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Said:
     p_value: float
     alarm: bool
     kind: str
+    kind_probability: float | None = None  # None where it is not known
 
 
 @dataclass(frozen=True)
@@ -457,8 +459,7 @@ def said_of(model: Model, number: int, rows: list[Row]) -> list[Said]:
     if not rows:
         return []
     verdicts = model.verdicts(rows_for(model, rows))
-    columns = zip(*(column.tolist() for column in verdicts), strict=True)
-    return [Said(number, *values) for values in columns]
+    return [Said(version=number, **one) for one in verdicts.each()]
 
 
 def _columns(alarms: list[Alarm]) -> list[str]:
@@ -504,9 +505,13 @@ class Queue:
 
         random = rows(passed, table.drawn, first=shuffled)
         near = rows(passed, ~table.drawn, first=-table.now_score)
-        between = rows(table.now_alarm, table.now_kind.contains(OR), first=-table.at)
+        in_doubt = table.now_kind_probability < _DOUBTED
+        between = rows(table.now_alarm, in_doubt, first=table.now_kind_probability)
         return [
-            *(Offered(alarm, BETWEEN.format(kind=alarm.now.kind)) for alarm in between),
+            *(
+                Offered(alarm, BETWEEN.format(kind=alarm.now.kind, p=alarm.now.kind_probability))
+                for alarm in between
+            ),
             *(Offered(alarm, RANDOM) for alarm in random),
             *(Offered(alarm, NEAR) for alarm in near),
         ]

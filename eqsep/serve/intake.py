@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
 from eqsep.detector.explainer import Explanation
-from eqsep.detector.model import Model, Verdicts
+from eqsep.detector.model import VERDICTS, Model, Verdicts
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger, Row, entity_column, rows_for
@@ -29,10 +29,11 @@ class Answer:
     score: float = math.nan
     p_value: float = math.nan
     alarm: bool = False
-    kind: str = ""  # "normal", a seen kind, several ("a or b"), or "unseen"
+    kind: str = ""  # "normal", a seen kind, or "unseen"
     version: int = 0  # that scored it
     id: int | None = None  # of the row, where it is stored
     error: str | None = None  # why it cannot be scored
+    kind_probability: float | None = None  # that the kind of an alarm is right
 
 
 class _Scored(NamedTuple):
@@ -63,8 +64,7 @@ def _scored(model: Model, rows: Sequence[Row | str], shadow: Model | None = None
 
 
 def _answers(verdicts: Verdicts | None, version: int) -> list[Answer]:
-    columns = zip(*(column.tolist() for column in verdicts or ()), strict=True)
-    return [Answer(score, p, alarm, kind, version) for score, p, alarm, kind in columns]
+    return [] if verdicts is None else [Answer(**one, version=version) for one in verdicts.each()]
 
 
 def _spread(rows: Sequence[Row | str], answers: Sequence[Answer]) -> list[Answer]:
@@ -182,7 +182,7 @@ class Intake:
 
 def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str, Any]:
     """A row as it is stored."""
-    said = {key: getattr(answer, key) for key in ("version", "score", "p_value", "kind", "alarm")}
+    said = {key: getattr(answer, key) for key in ("version", *VERDICTS)}
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
     now_said = {f"now_{key}": value for key, value in said.items()}
     plain = {"model": name, "at": now(), "row": row, "entity": who, "state": "open", "note": ""}

@@ -137,5 +137,6 @@ def _summary(alarm: Alarm) -> dict[str, Any]:
         "score": alarm.now.score,
         "p_value": alarm.now.p_value,
         "kind": alarm.now.kind,
+        "kind_probability": alarm.now.kind_probability,
         "is_alarm": alarm.now.alarm,
     }

@@ -53,6 +53,7 @@ rows = sa.Table(
     sa.Column("score", sa.Float, nullable=False),
     sa.Column("p_value", sa.Float, nullable=False),
     sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("kind_probability", sa.Float),  # null where it is not known
     sa.Column("alarm", sa.Boolean, nullable=False),
     sa.Column("drawn", sa.Boolean, nullable=False),  # at random, to be judged: it may calibrate
     sa.Column("shadow_score", sa.Float),
@@ -66,6 +67,7 @@ rows = sa.Table(
     sa.Column("now_score", sa.Float, nullable=False),
     sa.Column("now_p_value", sa.Float, nullable=False),
     sa.Column("now_kind", sa.Text, nullable=False),
+    sa.Column("now_kind_probability", sa.Float),
     sa.Column("now_alarm", sa.Boolean, nullable=False),
     sa.Index("rows_of_inbox", "model", "state", "now_alarm", "at"),
     sa.Index("rows_of_entity", "model", "entity", "at"),

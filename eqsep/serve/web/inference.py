@@ -18,7 +18,13 @@ from eqsep.serve.web.rows import CheckedRows, counted_rows, csv_rows, parsed
 from eqsep.serve.web.service import Service, content_type
 
 JSON = "application/json"
-OUTPUTS = {"score": "FP64", "p_value": "FP64", "alarm": "BOOL", "kind": "BYTES"}
+OUTPUTS = {
+    "score": "FP64",
+    "p_value": "FP64",
+    "alarm": "BOOL",
+    "kind": "BYTES",
+    "kind_probability": "FP64",  # null where it is not known
+}
 _NUMBERS = {"FP64", "FP32", "FP16", "BOOL"} | {
     f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)
 }

@@ -37,6 +37,7 @@ _ANSWER = pa.schema(
         "p_value": pa.float64(),
         "alarm": pa.bool_(),
         "kind": pa.string(),
+        "kind_probability": pa.float64(),
         "id": pa.int64(),
         "version": pa.int64(),
         "error": pa.string(),
