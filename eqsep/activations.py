@@ -142,7 +142,8 @@ class GaussianBump(_ExponentialHead):
     sigma : float
         The bump's width.
     mu : float
-        Where it peaks.
+        Where it peaks. Separators put the peak of their head at 0, since the bias of the last layer
+        says where the surface lies.
 
     Examples
     --------

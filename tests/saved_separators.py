@@ -8,6 +8,7 @@ from sklearn.svm import SVC
 from eqsep import (
     DeepSAD,
     EqualitySeparator,
+    HyperrectangleSeparator,
     KernelEqualitySeparator,
     NegativeSampling,
     NetworkSeparator,
@@ -38,6 +39,8 @@ ESTIMATORS = {
         random_state=0,
     ),
     "twin": TwinSeparator(separator=EqualitySeparator(n_init=3), random_state=0),
+    "hyperrectangle": HyperrectangleSeparator(),
+    "parallelepiped": HyperrectangleSeparator(directions=[[1.0, 1.0], [1.0, -1.0]]),
     "one-vs-set": OneVsSet(),
     "one-vs-set, rbf": OneVsSet(kernel="rbf", ranking="binary"),
     "one-vs-set, poly": OneVsSet(kernel="poly", gamma=0.3),

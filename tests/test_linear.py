@@ -17,7 +17,7 @@ from eqsep.solvers import BFGS, LBFGS
 XOR = make_logic("xor")
 
 
-@pytest.mark.parametrize("number", range(1, 15))
+@pytest.mark.parametrize("number", range(16))
 @pytest.mark.parametrize(
     "seeds", [range(5), pytest.param(range(5, 20), marks=pytest.mark.extra)], ids=str
 )
@@ -240,6 +240,29 @@ def test_huge_numbers_and_constant_columns_give_a_right_answer():
     assert far.tolist() == [[1, 0]], "far off the plane through (0, 1) and (1, 0)"
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_constant_function_is_a_line_that_meets_no_row(label, loss):
+    X, rng = XOR[0], np.random.default_rng(0)
+    separator = EqualitySeparator(loss=loss, random_state=0).fit(X, np.full(4, label))
+    assert separator.margin_class_ == 1 - label
+    assert (separator.distance(X) > 0.5).all()
+    assert (separator.predict(rng.uniform(size=(50, 2))) == label).all(), "between the corners"
+    assert np.isfinite(separator.loss_)
+    within = EqualitySeparator(loss=loss, margin_class=label, random_state=0)
+    assert (within.fit(X, np.full(4, label)).predict(X) == label).all()
+    strict = EqualitySeparator(loss=loss, rule="strict").fit(X, np.full(4, label))
+    assert (strict.predict(X) == label).all()
+    only = EqualitySeparator(loss=loss).fit(X[:1], [label])
+    assert only.predict(X[:1]).tolist() == [label]
+
+
+def test_weights_may_leave_one_class_only():
+    X, y = XOR
+    separator = EqualitySeparator(random_state=0).fit(X, y, sample_weight=1 - y)
+    assert (separator.predict(X) == 0).all()
+
+
 def test_rows_that_are_all_alike_give_one_answer_and_no_nan():
     separator = EqualitySeparator(random_state=0).fit(np.ones((6, 2)), [0, 0, 0, 0, 1, 1])
     assert np.isfinite(separator.distance(np.ones((2, 2)))).all()
@@ -273,7 +296,7 @@ def test_bad_parameters_are_refused_in_fit(parameters, message):
         ([[np.nan, 0.0], [1.0, 1.0]], [0, 1], "contains NaN"),
         ([[np.inf, 0.0], [1.0, 1.0]], [0, 1], "contains infinity"),
         (np.empty((0, 2)), [], "0 sample"),
-        ([[0.0], [1.0]], [0, 0], "at least 2 classes in y, got 1 class"),
+        ([[0.0], [1.0]], [7, 7], "Only the label 7 occurs, so its meaning is open"),
         ([[0.0], [1.0], [2.0]], [0, 1, 2], "3 labels"),
         ([[0.0], [1.0]], [0, 1, 1], "inconsistent numbers of samples"),
     ],
@@ -289,7 +312,6 @@ def test_bad_rows_and_labels_are_refused(X, y, message):
         ([1, 1, 1], r"expected \(4,\): one weight for each row"),
         ([1, 1, 1, -1], "must be finite, not negative"),
         ([0, 0, 0, 0], "not all zero"),
-        ([0, 1, 1, 0], "expected 2 classes of positive weight"),
     ],
 )
 def test_bad_weights_are_refused(weight, message):

@@ -377,3 +377,43 @@ def test_the_warning_about_the_rows_held_out_points_at_the_call_of_fit(split):
     with pytest.warns(UserWarning, match="rows held out is anomalous") as caught:
         separator.fit(split.X_train[order], split.y_train[order])
     assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_closed_network_is_closed_wherever_its_bump_peaks(split, closed):
+    """At 0 in every network: the last bias says where the surface lies, learnt or held."""
+    sigma = 0.5
+    far_from_zero = 2 * GaussianBump(sigma).half_width  # where a held bias puts far rows
+    fits = [
+        NetworkSeparator(
+            head=GaussianBump(sigma, mu=mu), hidden=(8,), closed=closed, n_members=2,
+            training=QUICK, random_state=0,
+        ).fit(split.X_train, split.y_train)
+        for mu in (0.0, far_from_zero)
+    ]  # fmt: skip
+    at_zero, shifted = (fit.decision_function(1e5 * split.X_test) for fit in fits)
+    assert_array_equal(at_zero, shifted)
+    if closed:
+        assert (shifted > 0).all()
+
+
+@pytest.mark.parametrize("batch_norm", [True, False])
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_bias_takes_up_the_peak_of_every_bump(split, closed, batch_norm):
+    """So a learnable mu adds no function: what it would add to a closed network is its bias."""
+    separator = NetworkSeparator(
+        hidden=(8,), closed=closed, batch_norm=batch_norm, n_members=2, training=QUICK,
+        random_state=0,
+    ).fit(split.X_train, split.y_train)  # fmt: skip
+    network, X = separator.network_.eval(), torch.as_tensor(split.X_test, dtype=torch.float64)
+    plain = network(X)
+    linear, *norm, bump = network.hidden[0]
+    with torch.no_grad():
+        hidden_bias = (norm[0] if norm else linear).bias
+        hidden_bias += 0.7
+        bump.head = GaussianBump(bump.head.sigma, mu=0.7)
+        assert_allclose(network(X), plain, atol=1e-12)
+        network.output.bias += 0.3
+        shifted = GaussianBump(separator.head_.sigma, mu=0.3)(network(X))
+        assert_allclose(shifted, separator.head_(plain), atol=1e-12)
+    assert network.output.bias.requires_grad != closed

@@ -127,8 +127,7 @@ def _print_theory(console: Screen, results: TheoryDemo) -> None:
     console.print(table(columns, map(_corner, results.xor), left=0, wrapped=0, padding=1))
     console.print(
         f"In the same way: {len(results.fitted)} of {len(results.functions)} Boolean functions "
-        f"that are not constant, and {len(results.constants)} of 2 constant ones, by a line that "
-        "meets no corner.\n"
+        "of two inputs; the two constant ones by a line that meets no corner.\n"
     )
     console.print(
         "[bold]Circles[/]: normal at radius 1, seen anomalies at 2. Are unseen ones at 0.5 found?\n"

@@ -12,7 +12,7 @@ from eqsep.evaluation import anomaly_score, average_precision_by_kind
 from eqsep.evaluation.peers import PEERS
 from eqsep.separators.kernel import KernelEqualitySeparator
 from eqsep.separators.linear import EqualitySeparator
-from eqsep.theory import closing_number, closing_probability, separating_hyperplane
+from eqsep.theory import closing_number, closing_probability
 
 FAR = 1e6  # both coordinates of the far point
 FAMILIES = ("rbf", "equality", "halfspace")
@@ -65,8 +65,7 @@ class TheoryDemo:
 
     xor: tuple[Corner, ...]
     fitted: tuple[str, ...]  # the functions that one separator fits without a mistake
-    functions: tuple[str, ...]  # all Boolean functions of two inputs that are not constant
-    constants: tuple[str, ...]  # computed by a strict separator with a line through no corner
+    functions: tuple[str, ...]  # all Boolean functions of two inputs
     prevalence: float  # of the unseen circle in the test: what a random score gets there
     circles: tuple[CirclesResult, ...]  # methods that saw only the outer circle
     closing: tuple[Closing, ...]
@@ -75,10 +74,9 @@ class TheoryDemo:
 
 def run_theory(*, random_state: int = 0) -> TheoryDemo:
     """Fit a few separators on built-in data: a few seconds, no files and no network."""
-    logic = {  # a separator for each Boolean function of two inputs that takes both values
+    logic = {
         name: EqualitySeparator(random_state=random_state).fit(*make_logic(name))
         for name in LOGIC_NAMES
-        if len(np.unique(make_logic(name)[1])) == 2
     }
     circles = make_circles(random_state=random_state)
     models = {
@@ -92,12 +90,6 @@ def run_theory(*, random_state: int = 0) -> TheoryDemo:
             name for name, model in logic.items() if model.score(*make_logic(name)) == 1.0
         ),
         functions=tuple(logic),
-        constants=tuple(
-            name
-            for name in LOGIC_NAMES
-            if name not in logic
-            and separating_hyperplane(*make_logic(name), family="strict-equality") is not None
-        ),
         prevalence=float(circles.y_test.mean()),
         circles=tuple(results.values()),
         closing=tuple(_closing(n, family) for n in (2, 3, 10) for family in FAMILIES),

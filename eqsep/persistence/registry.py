@@ -554,6 +554,10 @@ ESTIMATORS: dict[str, Codec] = {
         "eqsep.separators.twin",
         {"t": NUMBER, "coef_": array_of(2, "d"), "intercept_": array_of(2)},
     ),
+    "separators.HyperrectangleSeparator": EstimatorCodec(
+        "eqsep.separators.hyperrectangle",
+        {"coef_": array_of("d", "d"), "intercept_": array_of("d"), "epsilon_": array_of("d")},
+    ),
     "separators.OneVsSet": EstimatorCodec(
         "eqsep.separators.one_vs_set",
         {
@@ -596,6 +600,7 @@ ESTIMATORS: dict[str, Codec] = {
                 *("linear.EqualitySeparator", "kernel.KernelEqualitySeparator"),
                 *("twin.TwinSeparator", "one_vs_set.OneVsSet", "network.NetworkSeparator"),
                 *("deep_sad.DeepSAD", "negative_sampling.NegativeSampling"),
+                "hyperrectangle.HyperrectangleSeparator",
                 *("detector.Detector", "SVC"),
             ),
         },

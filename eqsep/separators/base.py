@@ -54,21 +54,29 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         save_model(self, path)
 
     def _enter(
-        self, X: Any, y: Any, sample_weight: Any = None, *, merge: bool = True
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        merge: bool = True,
+        one_class: bool = False,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, 1.0 where anomalous, and weights, without rows of weight zero.
 
         With `merge`, up to `MERGED_ROWS` rows are sorted and equal ones merged, so that the fit is
         the same bit for bit in any order, and for a repeated row as for one of twice the weight.
+        With `one_class`, one of the two classes may be absent.
         """
         X = self._numpy_rows(X, reset=True)
-        labels = read_labels(y, normal=self.normal)
+        labels = read_labels(y, normal=self.normal, one_class=one_class)
         is_anomaly = labels.encode(y)
         check_consistent_length(X, is_anomaly)
         weight = check_weight(sample_weight, n=len(is_anomaly))
         self.classes_ = labels.classes
         counted = weight > 0
-        check_both_classes(is_anomaly[counted])
+        if not one_class:
+            check_both_classes(is_anomaly[counted])
         X, is_anomaly, weight = X[counted], is_anomaly[counted], weight[counted]
         if merge and len(X) <= MERGED_ROWS:
             return _merged(X, is_anomaly, weight)

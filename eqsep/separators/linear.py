@@ -17,6 +17,7 @@ from eqsep.separators.planes import (
     closed_form_starts,
     distance,
     least_error_width,
+    plane_beyond,
     plane_through,
     signed_distance,
     warn_unless_converged,
@@ -30,6 +31,9 @@ class EqualitySeparator(Separator):
 
     The hyperplane minimises the mean loss of the head at w·x + b plus alpha / 2 · ||w||², over
     several starts and, with `margin_class="auto"`, over both choices of the class in the margin.
+    Rows of one class only leave nothing to search for: the hyperplane meets none of them, its
+    margin is that of the absent class, and all rows are of the class that was seen. To learn from
+    normal rows alone, wrap it in `NegativeSampling`.
 
     Parameters
     ----------
@@ -96,14 +100,18 @@ class EqualitySeparator(Separator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the hyperplane, the class in its margin and the margin's width."""
-        X, is_anomaly, weight = self._enter(X, y, sample_weight)
+        X, is_anomaly, weight = self._enter(X, y, sample_weight, one_class=True)
         search, sides, weight = self.search(), self._sides(), weight / weight.sum()
         rng = check_random_state(self.random_state)
         frame = _FRAMES[self.init](X, weight)
         rows = frame.rows(X)
         targets = np.column_stack([1 - is_anomaly, is_anomaly])[:, sides]
-        starts = self._starts(rows, targets, weight, reach=search.head.half_width, rng=rng)
-        found, side = search.run(rows, targets, weight, starts, rng=rng)
+        reach = search.head.half_width
+        if is_anomaly.min() < is_anomaly.max():
+            starts = self._starts(rows, targets, weight, reach=reach, rng=rng)
+            found, side = search.run(rows, targets, weight, starts, rng=rng)
+        else:
+            found, side = search.at(rows, targets, weight, plane_beyond(rows, reach=2 * reach))
         best = found.best
         warn_unless_converged(found, best)
         inside = targets[:, side[best]] == 1

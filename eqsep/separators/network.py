@@ -221,7 +221,7 @@ class NetworkSeparator(Separator):
     def _resolve(self) -> tuple[Any, Hidden, Loss, Training]:
         """The objects that the parameters stand for, checked."""
         check_positive(sigma=self.sigma)
-        head = HEADS.made(self.head, sigma=self.sigma)
+        head = HEADS.made(self.head, sigma=self.sigma).centred()
         activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
         loss = as_loss(self.loss)
         if loss.needs_logarithm and not head.has_logarithm:

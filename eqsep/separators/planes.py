@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from eqsep.activations import Head
 from eqsep.losses import Loss, objective
-from eqsep.solvers import BFGS, LBFGS, Solution
+from eqsep.solvers import BFGS, LBFGS, Goal, Solution
 
 SCREENED_ROWS = 10_000
 DENSE_WEIGHTS = 100
@@ -97,6 +97,16 @@ def closed_form_starts(
     return planes * (reach / np.maximum(spread, 1e-12))[:, None]
 
 
+def plane_beyond(rows: np.ndarray, *, reach: float) -> np.ndarray:
+    """A plane that meets none of the rows, all of which lie at least `reach` on one side of it."""
+    low, span = rows[:, :-1].min(axis=0), np.ptp(rows[:, :-1], axis=0)
+    widest = int(np.argmax(span))
+    w = np.zeros(rows.shape[1])
+    w[widest] = reach / span[widest] if span[widest] > 0 else 0.0
+    w[-1] = reach - w[widest] * low[widest]
+    return w
+
+
 def plane_through(rows: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The plane nearest to `w` among those through all `rows`; `w` itself if there is none."""
     _, sizes, axes = np.linalg.svd(np.linalg.qr(rows, mode="r"), full_matrices=True)
@@ -169,6 +179,16 @@ class Search:
             starts = [found.weights[[int(np.argmin(value))]] for value in values]
         return self._minimise(rows, targets, weight, starts)
 
+    def at(
+        self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, w: np.ndarray
+    ) -> tuple[Solution, np.ndarray]:
+        """The loss of the plane `w` with each side in the margin, without a search."""
+        side = np.arange(targets.shape[1])
+        weights = np.tile(w, (len(side), 1))
+        value, gradient = self._goal(rows, targets, weight)(weights, side)
+        largest = np.abs(gradient).max(axis=1)
+        return Solution(weights, value, largest, np.isfinite(value), np.zeros(len(side), int)), side
+
     def _minimise(
         self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, starts: list[np.ndarray]
     ) -> tuple[Solution, np.ndarray]:
@@ -176,9 +196,10 @@ class Search:
         if solver is None:
             solver = BFGS() if rows.shape[1] <= DENSE_WEIGHTS else LBFGS()
         side = np.repeat(np.arange(len(starts)), [len(s) for s in starts])
+        goal = self._goal(rows, targets[:, side], weight)
+        return solver.minimise(goal, np.concatenate(starts)), side
+
+    def _goal(self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray) -> Goal:
         penalty = np.full(rows.shape[1], self.alpha)
         penalty[-self.n_biases :] = 0
-        goal = objective(
-            rows, targets[:, side], weight, head=self.head, loss=self.loss, alpha=penalty
-        )
-        return solver.minimise(goal, np.concatenate(starts)), side
+        return objective(rows, targets, weight, head=self.head, loss=self.loss, alpha=penalty)

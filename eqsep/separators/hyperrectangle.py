@@ -1,0 +1,85 @@
+"""The hyperrectangle: one equality separator for each column, and normal is what all enclose."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from eqsep.errors import UserError
+from eqsep.separators.base import Separator
+from eqsep.theory import bounding_parallelepiped, is_closed
+
+_LARGEST = np.finfo(np.float64).max / 4
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class HyperrectangleSeparator(Separator):
+    """|w_i·x + b_i| <= epsilon_i for all i: n equality separators that enclose the normal rows.
+
+    It is the tightest box of its directions around the normal rows, and the smallest closed region
+    that n separators make; halfspaces would need 2n. It learns from normal rows alone: anomalies
+    may be among the rows, and do not change it.
+
+    Parameters
+    ----------
+    directions : array-like of shape (n_features, n_features), default=None
+        The vectors w_i, one a row, which must be independent; the axes by default. Others make a
+        parallelepiped, which can follow columns that move together.
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features, n_features)
+    intercept_ : ndarray of shape (n_features,)
+    epsilon_ : ndarray of shape (n_features,)
+        The half-width of each margin.
+    classes_ : ndarray of shape (2,)
+
+    Examples
+    --------
+    >>> from eqsep import HyperrectangleSeparator
+    >>> X, y = [[0, 0], [2, 1], [1, 1], [9, 9]], [0, 0, 0, 1]
+    >>> HyperrectangleSeparator().fit(X, y).predict([[1, 0.5], [1, 1.5]])
+    array([0, 1])
+    """
+
+    directions: Any = None
+    normal: Any = None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the margin of each direction from the normal rows."""
+        X, is_anomaly, _ = self._enter(X, y, sample_weight, one_class=True)
+        rows = X[is_anomaly == 0]
+        if not len(rows):
+            raise UserError(
+                "normal rows are needed: expected some in y, got one class only, the anomalous "
+                "one. Add normal rows, or say which label is normal by `normal`."
+            )
+        planes = bounding_parallelepiped(rows, self._normals(X.shape[1])).planes
+        self.coef_ = np.array([plane.w for plane in planes], dtype=np.float64)
+        self.intercept_ = np.array([plane.b for plane in planes], dtype=np.float64)
+        widths = np.array([plane.epsilon for plane in planes], dtype=np.float64)
+        # A row on the edge is inside, whatever rounding makes of w·x + b.
+        size = np.abs(self.coef_) @ np.abs(rows).max(axis=0) + np.abs(self.intercept_)
+        slack = 32 * X.shape[1] * np.finfo(np.float64).eps * np.maximum(size, 1e-100)
+        self.epsilon_ = widths + slack
+        return self
+
+    def _normals(self, n: int) -> np.ndarray | None:
+        if self.directions is None:
+            return None
+        normals = np.asarray(self.directions, dtype=np.float64)
+        if normals.shape != (n, n) or not is_closed(normals):
+            raise UserError(
+                f"directions must be {n} independent vectors of {n} entries, got shape "
+                f"{normals.shape}. Fewer, or dependent ones, leave a direction open."
+            )
+        return normals
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The largest |w_i·x + b_i| in units of epsilon_i, less 1: above 0 outside the region."""
+        X = self._rows(X)
+        with np.errstate(over="ignore"):
+            ratio = np.abs(X @ self.coef_.T + self.intercept_) / self.epsilon_
+        return np.minimum(ratio.max(axis=1), _LARGEST) - 1
