@@ -1,6 +1,9 @@
 """Rows as requests bring them: what is wrong with one is said of that one alone."""
 
+import asyncio
 import io
+import threading
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +14,8 @@ from eqsep import Detector
 from eqsep.errors import UserError
 from eqsep.serve.web.limits import Limits, TooMany
 from eqsep.serve.web.rows import RowReader, answers_stream, arrow_rows, csv_rows, json_rows
+from eqsep.serve.web.service import Service
+from eqsep.serve.workspace import Workspace
 
 LIMITS = Limits(rows=50, columns=20, text=40)
 
@@ -165,6 +170,58 @@ def test_one_long_text_is_not_copied_into_many_rows():
     coded = pa.DictionaryArray.from_arrays(pa.array([0] * 40), pa.array(["x" * 100_000]))
     with pytest.raises(TooMany, match="at most 40 characters"):
         arrow_rows(stream(pa.table({"x": coded})), LIMITS)
+
+
+def coded(value, n):
+    """A column of a dictionary with one value: each row is an index of one byte."""
+    return pa.DictionaryArray.from_arrays(pa.array([0] * n, pa.int8()), value)
+
+
+BOMBS = {  # streams of up to 1.5 MB that stand for gigabytes
+    "texts": pa.table({f"c{i}": coded(pa.array(["x" * 9_999]), 10_000) for i in range(40)}),
+    "lists": pa.table({"x": coded(pa.array([["x" * 9_999] * 40]), 10_000)}),
+    "nulls": pa.table({f"c{i}": pa.nulls(10_000) for i in range(1_999)}),
+}
+
+
+@pytest.mark.parametrize("table", BOMBS.values(), ids=BOMBS)
+def test_a_stream_that_stands_for_gigabytes_is_refused_before_it_is_decoded(table):
+    body = stream(table)
+    assert len(body) < 1_500_000
+    whole = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(whole)
+    pa.set_memory_pool(pool)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match=r"Expected at most|cannot be read"):
+            arrow_rows(body, Limits())
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(whole)
+    assert pool.max_memory() < 2**20
+
+
+@pytest.mark.parametrize("unit", [b"{},", b"[],", b"1,", b'"",'])
+def test_values_of_json_are_counted_before_they_are_made(unit):
+    body = b"[" + unit * (15 * 2**20 // len(unit)) + b"1]"
+    tracemalloc.start()
+    with pytest.raises(TooMany, match="1,000,000 values"):
+        json_rows(body, Limits())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+def test_long_bodies_are_decoded_beside_the_event_loop():
+    service = Service(Workspace("sqlite://"), Limits())
+
+    async def thread_of(body):
+        return await service.decoded(body, threading.get_ident) == threading.get_ident()
+
+    assert asyncio.run(thread_of(b"x" * 100))
+    assert not asyncio.run(thread_of(b"x" * 100_000))
+    assert not asyncio.run(thread_of(None))
 
 
 @pytest.mark.parametrize(

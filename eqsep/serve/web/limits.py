@@ -49,6 +49,12 @@ class Limits:
         Rows that wait to be scored: beyond it, callers have to retry.
     seconds : float
         For a request to be sent, and to be scored.
+    head : float
+        Seconds for the head of a request to come, and to wait for the rest of a refused one.
+    head_bytes, headers : int
+        Bytes and number of the headers of a request.
+    connections, per_address : int
+        Connections of a process, and those from one address; behind a proxy, all are from its one.
     requests : float
         Requests a second with one token; twice that at once.
     strangers : float
@@ -67,6 +73,11 @@ class Limits:
     decoded: int = 64 * 2**20
     waiting: int = 20_000
     seconds: float = 30.0
+    head: float = 10.0
+    head_bytes: int = 64 * 2**10
+    headers: int = 100
+    connections: int = 800
+    per_address: int = 200
     requests: float = 5_000.0
     strangers: float = 50.0
     attempts: float = 10.0

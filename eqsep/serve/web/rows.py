@@ -43,9 +43,10 @@ _ANSWER = pa.schema(
         "error": pa.string(),
     }
 )
-_PLAIN_TYPES = (
+_TYPES = (
     *(types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null),
     *(types.is_string, types.is_large_string),
+    *(types.is_timestamp, types.is_date, types.is_duration),
 )
 
 
@@ -271,10 +272,15 @@ def answers_stream(answers: Sequence[Any], errors: dict[int, str]) -> bytes:
 
 
 def _values(column: Any, limits: Limits) -> list[Any]:
-    if types.is_dictionary(column.type):
-        _check_length(column.dictionary, limits)
-        column = column.dictionary_decode()
-    kind = column.type
+    is_coded = types.is_dictionary(column.type)
+    kind = column.type.value_type if is_coded else column.type
+    if not any(is_it(kind) for is_it in _TYPES):  # before a dictionary of lists is written out
+        raise UserError(
+            f"A column of type {kind} cannot be read: expected numbers, truth values, text, dates "
+            f"or durations."
+        )
+    _check_length(column.dictionary if is_coded else column, limits)
+    column = column.dictionary_decode() if is_coded else column
     if types.is_timestamp(kind) or types.is_date(kind):
         if types.is_timestamp(kind):
             column = column.cast(pa.timestamp("us", kind.tz))
@@ -282,12 +288,6 @@ def _values(column: Any, limits: Limits) -> list[Any]:
     if types.is_duration(kind):
         micros = column.cast(pa.duration("us")).cast(pa.int64()).to_pylist()
         return [None if value is None else value / 1e6 for value in micros]
-    if not any(is_it(kind) for is_it in _PLAIN_TYPES):
-        raise UserError(
-            f"A column of type {kind} cannot be read: expected numbers, truth values, text, dates "
-            f"or durations."
-        )
-    _check_length(column, limits)
     if types.is_decimal(kind) or types.is_float16(kind):
         column = column.cast(pa.float64())
     values = column.to_pylist()
@@ -296,15 +296,13 @@ def _values(column: Any, limits: Limits) -> list[Any]:
 
 def _n_bytes(column: Any) -> int:
     """The bytes of all values of a column, with a text of a dictionary counted at each index."""
-    lengths = column
-    if types.is_dictionary(column.type):
-        lengths = column.dictionary
-    if not (types.is_string(lengths.type) or types.is_large_string(lengths.type)):
+    is_coded = types.is_dictionary(column.type)
+    texts = column.dictionary if is_coded else column
+    if not (types.is_string(texts.type) or types.is_large_string(texts.type)):
         return _CELL * len(column)
-    lengths = pc.binary_length(lengths)
-    if types.is_dictionary(column.type):
-        lengths = lengths.take(column.indices)
-    return _CELL * len(column) + int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
+    lengths = pc.binary_length(texts).cast(pa.int64())
+    lengths = lengths.take(column.indices) if is_coded else lengths
+    return _CELL * len(column) + int(pc.sum(lengths).as_py() or 0)
 
 
 def _check_length(texts: Any, limits: Limits) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -17,6 +18,7 @@ from uvicorn.supervisors import Multiprocess
 
 from eqsep.errors import UserError, visible
 from eqsep.serve.web.app import create_app
+from eqsep.serve.web.connections import Connection
 from eqsep.serve.web.guards import LOOPBACK
 from eqsep.serve.web.limits import Limits
 from eqsep.serve.workspace import Workspace
@@ -97,7 +99,7 @@ def running(ws: Workspace, *, limits: Limits | None = None) -> Iterator[str]:
     b'{"status":"live"}'
     """
     sock = Serving("", port=0).bound()
-    server = uvicorn.Server(_config(create_app(ws, limits=limits)))
+    server = uvicorn.Server(_config(create_app(ws, limits=limits), limits=limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
     try:
@@ -121,7 +123,8 @@ class _OneLine(logging.Formatter):
         return visible(super().formatException(info))
 
 
-def _config(app: Any, **options: Any) -> uvicorn.Config:
+def _config(app: Any, *, limits: Limits | None = None, **options: Any) -> uvicorn.Config:
+    limits = limits or Limits()
     log: dict[str, Any] = {
         "version": 1,
         "disable_existing_loggers": False,
@@ -133,8 +136,13 @@ def _config(app: Any, **options: Any) -> uvicorn.Config:
         },
     }
     trusted = os.environ.get("FORWARDED_ALLOW_IPS")  # of a proxy in front
+    per_address = limits.connections if trusted else limits.per_address
+    protocol: Any = partial(Connection, limits=limits, per_address=per_address)
     return uvicorn.Config(
         app,
+        http=protocol,
+        ws="none",
+        timeout_keep_alive=5,  # seconds, fewer than a head may take
         access_log=False,
         log_config=log,
         proxy_headers=bool(trusted),
