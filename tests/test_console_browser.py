@@ -173,6 +173,26 @@ def test_an_incident_is_judged_whole(served, page):
     assert ws.alarms.inbox("pumps", Filter(entity="m3")).total == 12
 
 
+def test_a_new_kind_has_its_button_and_count_at_once(served, page):
+    ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
+    page.goto("/m/pumps/inbox?by=alarm&kind=unseen")
+    for box in page.locator("#list input[name=id]").all()[:8]:
+        box.check()
+    page.keyboard.press("n")
+    page.keyboard.type("flood")
+    page.keyboard.press("Enter")
+    applied(page)
+    expect(page.locator("#given-title")).to_have_text("Learnt")
+    expect(page.locator('#choices button[value="kind:flood"]')).to_be_visible(timeout=1_000)
+    left = ws.alarms.kinds("pumps").get("flood", 0)
+    assert left > 0
+    expect(page.locator('#kind option[value="flood"]')).to_have_text(f"flood ({left})")
+    page.keyboard.press("u")
+    expect(page.locator("#given-title")).to_have_text("Undone")
+    expect(page.locator('#choices button[value="kind:flood"]')).to_have_count(0)
+    assert ws.ledger.live("pumps").digest == first.digest
+
+
 def _chosen(page):
     hidden = page.locator("#panel input[name=id]")
     return [int(field.get_attribute("value")) for field in hidden.all()]

@@ -15,9 +15,9 @@ from sqlalchemy import select
 from eqsep import Detector
 from eqsep.detector import Config
 from eqsep.errors import UserError
+from eqsep.serve import alarms, schema, watching
 from eqsep.serve import intake as intakes
 from eqsep.serve import ledger as ledgers
-from eqsep.serve import schema, watching
 from eqsep.serve.alarms import Filter
 from eqsep.serve.ledger import Lesson
 from eqsep.serve.store import Conflict, Missing, Store
@@ -470,6 +470,23 @@ def test_alarms_that_look_alike_are_grouped_and_explained(work):
     near = work.alarms.normal_rows(numbers[0], n=3)
     assert near[0] == told["nearest_normal"]
     assert len(near) == 3
+
+
+def test_a_lesson_is_seen_on_all_open_rows_at_once(work, monkeypatch):
+    monkeypatch.setattr(alarms, "AT_ONCE", 7)  # rows are read and written in several steps
+    numbers = taken(work, rows_at((0, 6), 60, rng=np.random.default_rng(8)))
+    before = work.alarms.standing("pump")
+    assert list(before) == numbers[::-1]
+    said = work.verdicts.preview(numbers[:12], "true", kind="spill")
+    assert said.n_looked_at == 48
+    live = work.verdicts.give(numbers[:12], "true", kind="spill", by="ada").version
+    after = work.alarms.standing("pump")
+    assert list(after) == numbers[:11:-1]
+    assert {one.version for one in after.values()} == {live.id}
+    renamed = {change.alarm.id: change.then.kind for change in said.renamed}
+    assert renamed == {n: s.kind for n, s in after.items() if s.kind != before[n].kind}
+    anew = work.intake.score("pump", [work.alarms.get(number).row for number in after])
+    assert [one.score for one in anew] == [one.score for one in after.values()]
 
 
 def test_rows_that_drift_raise_the_banner_and_a_new_version_begins_anew(work):

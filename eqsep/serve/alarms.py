@@ -13,10 +13,11 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, select, update
 
-from eqsep.detector.model import Model
+from eqsep.detector.model import Model, Verdicts
+from eqsep.detector.plan import Plan
 from eqsep.errors import UserError
 from eqsep.evaluation.promises import Share
-from eqsep.labels import OR, UNSEEN
+from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve import schema, texts
 from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Missing, Store
@@ -28,7 +29,9 @@ MISSING = "missing"  # shown in place of a missing value
 _BOOLEANS = {"true": ("true", "1"), "false": ("false", "0")}  # as databases have them in JSON
 ALIKE = 0.7  # the least product of two directions for alarms to look alike
 _KEPT = 6_000  # directions in memory
-_MOST = 2_000  # rows that are looked at together
+_MOST = 2_000  # rows that are compared with each other
+_STANDING = 30_000  # rows that nobody has judged and that each version scores: the newest
+AT_ONCE = 1_000  # rows that are read or written together, so that nobody waits for long
 _REASONS = 8
 _FIRST = 5  # alarms of a group that are explained at once
 RANDOM = "drawn at random among rows that passed: judged, it measures what is missed"
@@ -185,13 +188,55 @@ def verdict_of(row: Any) -> Verdict:
 
 
 def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
-    plain = {f.name: getattr(row, f.name) for f in fields(Alarm) if f.name in schema.rows.c}
-    said, now = (
-        Said(**{f.name: getattr(row, start + f.name) for f in fields(Said)})
-        for start in ("", "now_")
+    return Alarm(
+        id=row.id,
+        model=row.model,
+        at=row.at,
+        row=row.row,
+        entity=row.entity,
+        said=Said(**{field.name: getattr(row, field.name) for field in fields(Said)}),
+        now=Said(**{field.name: getattr(row, f"now_{field.name}") for field in fields(Said)}),
+        shadow_score=row.shadow_score,
+        drawn=row.drawn,
+        state=row.state,
+        assignee=row.assignee,
+        note=row.note,
+        reasons=row.reasons,
+        proposal=None if row.proposal is None else Proposal(**row.proposal),
+        verdict=verdict,
     )
-    proposal = None if row.proposal is None else Proposal(**row.proposal)
-    return Alarm(**plain | {"said": said, "now": now, "proposal": proposal, "verdict": verdict})
+
+
+class _Encoded:
+    """Stored rows as a model encodes them, cached: what it learns changes nothing of that."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._plans: dict[str, Plan] = {}
+        self._rows: dict[str, dict[int, np.ndarray]] = {}
+        self._lock = threading.Lock()
+
+    def rows(self, name: str, model: Model, numbers: Sequence[int]) -> np.ndarray:
+        """The rows with these numbers.  -> (n_rows, n_encoded)"""
+        with self._lock:
+            if self._plans.get(name) is not model.plan:
+                self._plans[name], self._rows[name] = model.plan, {}
+            kept = self._rows[name]
+            if len(kept) > 2 * _STANDING:
+                kept.clear()
+            new = [number for number in numbers if number not in kept]
+            for start in range(0, len(new), AT_ONCE):
+                query = select(schema.rows.c.id, schema.rows.c.row)
+                found = self._store.rows(query.where(_among(new[start : start + AT_ONCE])))
+                encoded = model.plan.encode(rows_for(model, [row.row for row in found]))
+                kept |= zip((row.id for row in found), encoded, strict=True)
+            return np.stack([kept[number] for number in numbers])
+
+    def clear(self) -> None:
+        """Drop all rows from memory."""
+        with self._lock:
+            self._plans.clear()
+            self._rows.clear()
 
 
 class Likeness:
@@ -217,6 +262,11 @@ class Likeness:
                     self._directions.popitem(last=False)
         return np.stack([found[alarm.id] for alarm in alarms])
 
+    def clear(self) -> None:
+        """Drop all directions from memory."""
+        with self._lock:
+            self._directions.clear()
+
 
 def groups_of(directions: np.ndarray) -> np.ndarray:
     """Which group each alarm belongs to, from 1 on: average linkage, cut where they are alike.
@@ -241,7 +291,8 @@ class Alarms:
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store, self._ledger = store, ledger
-        self._likeness = Likeness()
+        self._likeness, self._encoded = Likeness(), _Encoded(store)
+        self._named: tuple[Model | None, dict[int, Any]] = None, {}  # what a model said last
         self._refreshing = threading.Lock()  # once, not by every request that comes after a lesson
 
     def get(self, number: int) -> Alarm:
@@ -424,42 +475,66 @@ class Alarms:
         with self._refreshing:
             table = schema.rows
             live = self._ledger.in_use(name)[0]
-            query = select(table.c.id, table.c.row).order_by(table.c.id.desc()).limit(2 * _MOST)
             stale = (table.c.model == name, table.c.state != JUDGED, table.c.now_version != live)
-            rows = self._store.rows(query.where(*stale))
-            if not rows:
+            query = select(table.c.id).where(*stale).order_by(table.c.id.desc()).limit(_STANDING)
+            numbers = [row.id for row in self._store.rows(query)]
+            if not numbers:
                 return
-            answers = said_of(self._ledger.detector(live).model_, live, [row.row for row in rows])
+            answers = self.said_by(self._ledger.detector(live).model_, live, name, numbers)
             changed = [
-                {"number": row.id, **{f"now_{key}": value for key, value in vars(said).items()}}
-                for row, said in zip(rows, answers, strict=True)
+                {"number": number, **{f"now_{key}": value for key, value in vars(said).items()}}
+                for number, said in answers.items()
             ]
             one = update(table).where(table.c.id == bindparam("number"))
-            with self._store.writing() as connection:
-                connection.execute(one, changed)
+            for start in range(0, len(changed), AT_ONCE):  # they can be scored again
+                with self._store.writing(synced=False) as connection:
+                    connection.execute(one, changed[start : start + AT_ONCE])
 
-    def looked_at(self, name: str) -> list[Alarm]:
-        """The newest rows that nobody has judged: open alarms, and those that raise none."""
+    def standing(self, name: str) -> dict[int, Said]:
+        """What the live version says about the newest rows that nobody has judged, by number."""
         self.refresh(name)
         table = schema.rows.c
-        open_, quiet = (
-            self.rows(name, table.state != JUDGED, table.now_alarm == is_alarm)
-            for is_alarm in (True, False)
-        )
-        return open_ + quiet
+        columns = (getattr(table, f"now_{field.name}") for field in fields(Said))
+        query = select(table.id, *columns).where(table.model == name, table.state != JUDGED)
+        rows = self._store.rows(query.order_by(table.id.desc()).limit(_STANDING))
+        return {number: Said(*values) for number, *values in rows}
+
+    def said_by(
+        self, model: Model, version: int, name: str, numbers: Sequence[int], *, named: bool = True
+    ) -> dict[int, Said]:
+        """What a model says about stored rows; if they are not `named`, alarms have the kind ""."""
+        last, known = self._named
+        known = known if named and last is model else {}
+        new = [number for number in numbers if number not in known]
+        if new:
+            rows = self._encoded.rows(name, model, new)
+            if named:
+                said = model.judge(rows)
+            else:
+                score = model.score(rows)
+                alarm = score > model.threshold
+                said = Verdicts(
+                    score=score,
+                    p_value=model.calibration.p_value(score),
+                    alarm=alarm,
+                    kind=np.where(alarm, "", NORMAL),
+                    kind_probability=np.full(len(score), np.nan),
+                )
+            known = known | dict(zip(new, said.each(), strict=True))
+        if named:
+            self._named = model, known  # what was previewed is mostly given next
+        return {number: Said(version=version, **known[number]) for number in numbers}
+
+    def forget_kept(self) -> None:
+        """Drop rows from memory, once the store no longer has some of them."""
+        self._named = None, {}
+        self._likeness.clear()
+        self._encoded.clear()
 
     def _change(self, numbers: Sequence[int], **values: Any) -> None:
         self.some(numbers)
         with self._store.writing() as connection:
             connection.execute(update(schema.rows).where(_among(numbers)).values(**values))
-
-
-def said_of(model: Model, number: int, rows: list[Row]) -> list[Said]:
-    """What a version says about rows."""
-    if not rows:
-        return []
-    verdicts = model.verdicts(rows_for(model, rows))
-    return [Said(version=number, **one) for one in verdicts.each()]
 
 
 def _columns(alarms: list[Alarm]) -> list[str]:

@@ -8,6 +8,7 @@ from eqsep.detector import Detector
 from eqsep.errors import UserError
 from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
+from eqsep.serve.alarms import Alarms
 from eqsep.serve.ledger import FORGET, LEARN, Ledger, Lesson, Row, entity_column
 from eqsep.serve.people import audit_entry
 from eqsep.serve.runs import forget_runs, run_columns
@@ -29,8 +30,8 @@ class Purging:
     model file was fitted are not known here.
     """
 
-    def __init__(self, store: Store, ledger: Ledger) -> None:
-        self._store, self._ledger = store, ledger
+    def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
+        self._store, self._ledger, self._alarms = store, ledger, alarms
 
     def purge(self, name: str, entity: str, *, by: str) -> Purged:
         """Forget and delete all rows of an entity.
@@ -86,6 +87,7 @@ class Purging:
             with self._store.writing() as connection:
                 delete_rows(connection)
         self._ledger.forget_kept()
+        self._alarms.forget_kept()
         self._store.scrub()
         return Purged(done[0], len(lessons))
 

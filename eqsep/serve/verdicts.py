@@ -24,7 +24,6 @@ from eqsep.serve.alarms import (
     Proposal,
     Said,
     Verdict,
-    said_of,
     verdict_of,
 )
 from eqsep.serve.ledger import (
@@ -131,21 +130,9 @@ def _few_rows(model: Model, kind: str) -> list[str]:
     ]
 
 
-def _changes(model: Model, alarms: Sequence[Alarm], *, named: bool) -> list[Change]:
-    """What a model would say about rows; without names, alarms have the kind ""."""
-    if not alarms:
-        return []
-    number, rows = alarms[0].now.version, [alarm.row for alarm in alarms]
-    if named:
-        then = said_of(model, number, rows)
-    else:
-        scores = model.scores(rows_for(model, rows))
-        columns = (scores, model.calibration.p_value(scores), scores > model.threshold)
-        then = [
-            Said(number, score, p_value, alarm, "" if alarm else NORMAL)
-            for score, p_value, alarm in zip(*(c.tolist() for c in columns), strict=True)
-        ]
-    return [Change(alarm, one) for alarm, one in zip(alarms, then, strict=True)]
+def _differs(now: Said, then: Said) -> bool:
+    """Whether a row would no longer raise an alarm, would begin to, or has another name."""
+    return now.alarm != then.alarm or (now.alarm and now.kind != then.kind and then.kind != "")
 
 
 def _reopen(connection: Connection, rows: Sequence[int]) -> None:
@@ -185,8 +172,10 @@ class Verdicts:
         Names take longest: without `named` there are scores and alarms, and no warnings.
         """
         alarms, kind = self._judgeable(numbers, verdict, kind)
-        others = [a for a in self._alarms.looked_at(alarms[0].model) if a.id not in numbers]
-        live = self._ledger.in_use(alarms[0].model)[0]
+        name, judged = alarms[0].model, set(numbers)
+        standing = self._alarms.standing(name)
+        others = {number: said for number, said in standing.items() if number not in judged}
+        live = self._ledger.in_use(name)[0]
         before = after = self._ledger.detector(live).model_
         warnings: tuple[str, ...] = ()
         if verdict not in TEACHING:
@@ -198,18 +187,24 @@ class Verdicts:
                 warnings = (*warnings, *_few_rows(after, kind))
         else:
             after = after_learning(before, _lesson(alarms, verdict, kind))
-        changes = _changes(after, others, named=named)
+        asked = [*numbers, *others]
+        then = self._alarms.said_by(after, live, name, asked, named=named)
+        changes = self._changes({n: then[n] for n, now in others.items() if _differs(now, then[n])})
         stay = [c for c in changes if c.alarm.now.alarm and c.then.alarm]
         return Preview(
-            rows=_changes(after, alarms, named=named),
+            rows=[Change(alarm, then[alarm.id]) for alarm in alarms],
             goes=[c for c in changes if c.alarm.now.alarm and not c.then.alarm],
             rises=[c for c in changes if c.then.alarm and not c.alarm.now.alarm],
-            renamed=[c for c in stay if c.alarm.now.kind != c.then.kind] if named else [],
+            renamed=stay if named else [],
             n_looked_at=len(others),
             fits=_fits(before, after, alarms[0]) if named else {},
             threshold=(before.threshold, after.threshold),
             warnings=warnings,
         )
+
+    def _changes(self, then: dict[int, Said]) -> list[Change]:
+        """Rows and what would be said of them, the newest first."""
+        return [Change(alarm, then[alarm.id]) for alarm in self._alarms.some([*then])]
 
     def give(
         self,

@@ -62,7 +62,7 @@ class Workspace:
         self.verdicts = Verdicts(self.store, self.ledger, self.alarms)
         self.queue = Queue(self.store, self.alarms)  # rows whose labels would help most
         self.people = People(self.store)
-        self.purging = Purging(self.store, self.ledger)
+        self.purging = Purging(self.store, self.ledger, self.alarms)
 
     @classmethod
     def in_folder(cls, folder: Path) -> Self:

@@ -269,10 +269,9 @@ def _numbers(form: FormData, name: str) -> list[int]:
     return list(dict.fromkeys(number(text, what=what) for text in found))
 
 
-def _changed(before: list[Alarm], after: list[Alarm]) -> list[tuple[str, int]]:
+def _changed(before: dict[int, Said], after: dict[int, Said]) -> list[tuple[str, int]]:
     """What has changed for rows that nobody has judged, with counts."""
-    said = {alarm.id: alarm.now for alarm in before}
-    pairs = [(said[alarm.id], alarm.now) for alarm in after if alarm.id in said]
+    pairs = [(before[number], now) for number, now in after.items() if number in before]
     counts = (
         ("open alarms have another name", sum(_is_renamed(*pair) for pair in pairs)),
         ("open alarms are no longer alarms", sum(a.alarm > b.alarm for a, b in pairs)),
@@ -323,7 +322,7 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
     @routes.post("/m/{model}/verdicts")
     def give(request: Request, by: Judge, model: str, form: Posted) -> Response:
         said = _judgement(form)
-        before = ws.alarms.looked_at(model)
+        before = ws.alarms.standing(model)
         given = ws.verdicts.give(said.ids, said.verdict, kind=said.kind, note=said.note, by=by)
         return pages.panel(
             request,
@@ -333,13 +332,13 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             undone=[],
             version=given.version,
             same_as=None,
-            changed=_changed(before, ws.alarms.looked_at(model)),
+            changed=_changed(before, ws.alarms.standing(model)),
             changed_alarms=True,
         )
 
     @routes.post("/m/{model}/undo")
     def undo(request: Request, by: Judge, model: str, form: Posted) -> Response:
-        before = ws.alarms.looked_at(model)
+        before = ws.alarms.standing(model)
         numbers = _numbers(form, "verdict")
         version = ws.verdicts.undo(numbers, by=by)
         same = [v.id for v in ws.ledger.versions(model) if v.digest == version.digest]
@@ -351,7 +350,7 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             undone=[ws.verdicts.get(number) for number in numbers],
             version=version,
             same_as=min(same) if len(same) > 1 else None,
-            changed=_changed(before, ws.alarms.looked_at(model)),
+            changed=_changed(before, ws.alarms.standing(model)),
             changed_alarms=True,
         )
 
