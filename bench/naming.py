@@ -1,52 +1,65 @@
-"""Names of alarms against the promise, over random divisions of real rows, and against a forest.
+"""Names of alarms over random divisions of real rows, beside a forest and the nearest seen row.
 
-    python bench/naming.py                        20 divisions of each table
-    python bench/naming.py satimage/1 --splits 5  fewer, of one table
-    python bench/naming.py --left-out             each kind in turn is one that was not seen
+    python bench/naming.py                              10 divisions of each table
+    python bench/naming.py satimage/1 --divisions 2     fewer, of one table
+    python bench/naming.py --processes 8                several divisions at once
 
 Each time half of the rows of each kind (at most 3,000, of the normal ones 6,000) are fitted with
-the Detector, all of them labelled, and the others (at most 2,000 of each kind) are named, whether
-they raise an alarm or not. Printed are, for each rate that was set, over the rows of kinds with
-enough rows for it: the share that is called "unseen", and the share without its kind among its
-names, each with its standard error over the divisions; the share with one name; and of all these
-rows together how many names are right, and how many of a random forest of 200 trees are, which has
-learnt the same anomalies, on the same rows.
+the Detector, all of them labelled, and the others (at most 2,000 of each kind) are named. The peers
+have learnt the same anomalies: a random forest of 200 trees, calibrated by its out-of-bag votes,
+and the kind of the nearest row in the detector's columns, calibrated by the distances of learnt
+rows to each other.
 
-With --left-out the kind has no row among those that are fitted, and printed is the share of its
-rows that are called "unseen", by the rate that was set; kinds with fewer rows than 100 are seen.
+The first table has all kinds seen, and is over all held-out anomalies, alarms or not: the accuracy
+of the likeliest kind; the expected calibration error of its probability (10 bins); size and
+coverage of prediction sets that promise 0.95 over all rows, and by kind; and the share that is
+called "unseen", promised at most 0.05.
+
+For the second, half of the kinds with 100 rows or more, drawn at random for each division, are left
+out of the fit: the share of their alarms that is called "unseen", the power, and the share of the
+held-out rows of seen kinds that is, the error.
 """
 
 import argparse
 import warnings
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from cells import measured
-from promise import text_of
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import NearestNeighbors
 from tasks import DATA_HOME, FEWEST, Rows, rows_of
 
 from eqsep import Detector
 from eqsep.errors import EqsepWarning
+from eqsep.evaluation.names import Reliability
+from eqsep.labels import UNSEEN
 
-RATES = (0.01, 0.05, 0.1)
-NAMES = ("nsl-kdd", "nsl-kdd/attacks", "shuttle", "satimage/1")
+NAMES = (
+    *("nsl-kdd", "nsl-kdd/attacks", "shuttle", "satimage/1", "satimage/7"),
+    *("ai4i2020", "process/0"),
+)
+COVERAGE, RATE = 0.95, 0.05
 MOST_NORMAL, MOST_KIND, MOST_FRESH = 6000, 3000, 2000
-COMMON = 100  # rows of a kind that is left out
+COMMON = 100  # rows of a kind that may be left out
 ATTACK = 41  # the column of the name in the files of NSL-KDD
+WHO = ("eqsep", "forest", "nearest")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One division of a table, by its seed; without a kind, where it is left out."""
+    """One division of a table, by its seed; with half of the kinds left out, or none."""
 
     table: str
     data: str
-    split: int
+    division: int
     n_landmarks: int
     bandwidth: float | None
-    without: str = ""
+    left_out: bool
 
 
 @cache
@@ -64,120 +77,202 @@ def table_of(name: str) -> Rows:
 
 
 def divided(rows: Rows, cell: Cell) -> tuple[Rows, Rows]:
-    """The rows to fit, and anomalies to name."""
-    rng = np.random.default_rng(cell.split)
+    """The rows to fit, and anomalies to name; of kinds that are left out, none to fit."""
+    rng = np.random.default_rng(cell.division)
+    kinds, counts = np.unique(rows.kind, return_counts=True)
+    common = kinds[(counts >= COMMON) & (kinds != "normal")]
+    left_out = rng.permutation(common)[: max(1, len(common) // 2)] if cell.left_out else []
     train, fresh = [], []
-    for kind in np.unique(rows.kind).tolist():
+    for kind in kinds.tolist():
         known, others = np.array_split(rng.permutation(np.flatnonzero(rows.kind == kind)), 2)
-        if kind != cell.without:
+        if kind not in left_out:
             train.append(known[: MOST_NORMAL if kind == "normal" else MOST_KIND])
-        if kind == cell.without or (not cell.without and kind != "normal"):
+        if kind != "normal":
             fresh.append(others[:MOST_FRESH])
     return rows.at(np.concatenate(train)), rows.at(np.concatenate(fresh))
 
 
-def measure(cell: Cell) -> dict[str, list[dict[str, float]]]:
-    """What is counted at each rate."""
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What a method says of held-out rows."""
+
+    kind: np.ndarray  # the likeliest one
+    unseen: np.ndarray
+    probability: np.ndarray | None = None  # of the likeliest kind
+    # By name, whether each of `kinds` is in the prediction set of a row.
+    sets: dict[str, np.ndarray] | None = None
+    kinds: np.ndarray | None = None
+
+
+def by_detector(detector: Detector, fresh: Rows) -> Said:
+    """The names, before the test of "unseen"; the detector's own are the same where it passes."""
+    model = detector.model_
+    encoded = model.plan.encode(fresh.frame)
+    packed, namer = model.plan.encoder.pack(encoded), model.namer
+    needed = namer.needs_kind_likeness(RATE)
+    likeness = model.score.kind_likeness(encoded) if needed else None
+    probability, kinds = namer.probabilities(packed), np.array(model.kinds)
+    return Said(
+        kind=kinds[probability.argmax(axis=1)],
+        unseen=namer.names(packed, likeness, rate=RATE).kind == UNSEEN,
+        probability=probability.max(axis=1),
+        sets={
+            "marginal": namer.members(packed, coverage=COVERAGE)[0],
+            "by kind": namer.members(packed, coverage=COVERAGE, by_kind=True)[0],
+        },
+        kinds=kinds,
+    )
+
+
+def by_forest(known: Rows, fresh: Rows, seed: int) -> Said:
+    """A forest, with sets and "unseen" by its out-of-bag votes."""
+    forest = RandomForestClassifier(200, random_state=seed, oob_score=True)
+    forest.fit(known.matrix, known.kind)
+    votes, kinds = forest.predict_proba(fresh.matrix), forest.classes_
+    judged = forest.oob_decision_function_
+    judged = np.where(np.isnan(judged), 0.0, judged)  # a row that is in every sample
+    own = judged[np.arange(len(judged)), kinds.searchsorted(known.kind)]
+    most = votes.argmax(axis=1)[:, None] == np.arange(len(kinds))
+
+    def sets(own: np.ndarray) -> float:
+        k = int(np.floor((1 - COVERAGE) * (len(own) + 1) + 1e-9))
+        return float(np.sort(own)[k - 1]) if k else 0.0
+
+    each = np.array([sets(own[known.kind == kind]) for kind in kinds])
+    k = int(np.floor(RATE * (len(own) + 1)))
+    return Said(
+        kind=kinds[votes.argmax(axis=1)],
+        unseen=votes.max(axis=1) < np.sort(judged.max(axis=1))[k],
+        probability=votes.max(axis=1),
+        sets={"marginal": most | (votes >= sets(own)), "by kind": most | (votes >= each)},
+        kinds=kinds,
+    )
+
+
+def by_nearest(detector: Detector, known: Rows, fresh: Rows) -> Said:
+    """The nearest seen row, with "unseen" by the distances between learnt rows."""
+    plan = detector.plan_
+    learnt, new = (plan.encoder.pack(plan.encode(rows.frame)) for rows in (known, fresh))
+    search = NearestNeighbors(n_neighbors=1, metric="manhattan").fit(learnt)
+    own = np.sort(search.kneighbors()[0][:, 0])
+    distance, place = search.kneighbors(new)
+    k = int(np.floor(RATE * (len(own) + 1)))
+    return Said(kind=known.kind[place[:, 0]], unseen=distance[:, 0] > own[-k - 1])
+
+
+def measure(cell: Cell) -> dict[str, Any]:
+    """What is counted of each method."""
+    warnings.simplefilter("ignore", EqsepWarning)
     part, fresh = divided(table_of(cell.data), cell)
     settings = {"n_landmarks": cell.n_landmarks, "bandwidth": cell.bandwidth}
-    detector = Detector(**settings, random_state=cell.split).fit(part.frame, part.kind)
-    encoded, kinds = detector.plan_.encode(fresh.frame), np.array(detector.kinds_)
-    if not cell.without:
-        anomalous = part.at(np.flatnonzero(part.kind != "normal"))
-        forest = RandomForestClassifier(200, random_state=cell.split)
-        said = forest.fit(anomalous.matrix, anomalous.kind).predict(fresh.matrix)
-    found = []
-    for rate in RATES:
-        detector.unseen_rate = rate
-        model = detector.model_
-        short = model.namer.short_kinds(rate)
-        sets, _ = model.kind_sets(encoded)
-        n_names = sets.sum(axis=1)
-        if cell.without:
-            found.append({"unseen": float(np.mean(n_names == 0))})
-            continue
-        own = sets[np.arange(len(encoded)), (fresh.kind[:, None] == kinds).argmax(axis=1)]
-        promised = ~np.isin(fresh.kind, list(short))
-        one = n_names == 1
-        found.append(
-            {
-                "unseen": float(np.mean(n_names[promised] == 0)),
-                "missed": float(np.mean(~own[promised])),
-                "one": float(np.mean(one)),
-                "right": int(np.sum(one & own)),
-                "forest": int(np.sum(one & (said == fresh.kind))),
-                "named": int(np.sum(one)),
-                "promised": len(kinds) - len(short),
-                "kinds": len(kinds),
-            }
+    detector = Detector(**settings, unseen_rate=RATE, random_state=cell.division)
+    detector.fit(part.frame, part.kind)
+    known = part.at(np.flatnonzero(part.kind != "normal"))
+    said = {
+        "eqsep": by_detector(detector, fresh),
+        "forest": by_forest(known, fresh, cell.division),
+        "nearest": by_nearest(detector, known, fresh),
+    }
+    seen = np.isin(fresh.kind, detector.kinds_)
+    others = ~seen & (detector.predict(fresh.frame) == 1)
+    if not cell.left_out:
+        return {who: counted(one, fresh.kind) for who, one in said.items()}
+    return {
+        who: {
+            "power": [int(one.unseen[others].sum()), int(others.sum())],
+            "error": [int(one.unseen[seen].sum()), int(seen.sum())],
+        }
+        for who, one in said.items()
+    }
+
+
+def counted(said: Said, kind: np.ndarray) -> dict[str, Any]:
+    """Counts of rows of seen kinds, of so many."""
+    n, right = len(kind), said.kind == kind
+    found: dict[str, Any] = {
+        "accuracy": [int(right.sum()), n],
+        "unseen": [int(said.unseen.sum()), n],
+    }
+    if said.probability is not None and said.sets is not None and said.kinds is not None:
+        found["reliability"] = Reliability.of(said.probability, right).bins
+        own = np.arange(n), (kind[:, None] == said.kinds).argmax(axis=1)
+        for name, sets in said.sets.items():
+            found[f"size {name}"] = [int(sets.sum()), n]
+            found[f"coverage {name}"] = [int(sets[own].sum()), n]
+    return found
+
+
+def pooled(results: Iterable[dict], who: str, what: str) -> float:
+    """A share over all divisions."""
+    hits, total = np.sum([result[who][what] for result in results], axis=0)
+    return float(hits / total) if total else float("nan")
+
+
+SEEN = ("accuracy", "ECE", "size", "coverage", "size by kind", "coverage", "called unseen")
+
+
+def seen_row(results: list[dict], who: str) -> list[float]:
+    """The figures of a method with all kinds seen."""
+    if "reliability" not in results[0][who]:
+        middle = [float("nan")] * 5
+    else:
+        bins = np.sum([result[who]["reliability"] for result in results], axis=0)
+        sets = (
+            f"{what} {name}" for name in ("marginal", "by kind") for what in ("size", "coverage")
         )
-    return {"found": found}
+        middle = [Reliability.counted(bins).error, *(pooled(results, who, one) for one in sets)]
+    return [pooled(results, who, "accuracy"), *middle, pooled(results, who, "unseen")]
 
 
-def tell(options: argparse.Namespace) -> None:
-    """Seen kinds."""
-    heads = (
-        "promised",
-        "kinds",
-        "called unseen",
-        "without its kind",
-        "one name",
-        "right",
-        "forest",
-    )
-    print(f"{'':<16}" + "".join(f"{head:>{w}}" for head, w in zip(heads, WIDTHS, strict=True)))
-    for name in options.tables:
-        cells = [Cell("naming", name, split, *settings(options)) for split in range(options.splits)]
-        results = [measured(cell, measure)["found"] for cell in cells]
-        for i, rate in enumerate(RATES):
-            at_rate = {key: np.array([r[i][key] for r in results]) for key in results[0][i]}
-            texts = (
-                f"{rate:g}",
-                f"{at_rate['promised'][0]} of {at_rate['kinds'][0]}",
-                text_of(at_rate["unseen"], rate),
-                text_of(at_rate["missed"], rate),
-                f"{at_rate['one'].mean():.3f}",
-                *(f"{at_rate[who].sum():,}" for who in ("right", "forest")),
-            )
-            row = "".join(f"{text:>{width}}" for text, width in zip(texts, WIDTHS, strict=True))
-            print(f"{name if not i else '':<16}{row}", flush=True)
+def left_out_row(results: list[dict], who: str) -> list[float]:
+    """The figures of a method with kinds left out."""
+    return [pooled(results, who, what) for what in ("power", "error")]
 
 
-WIDTHS = (9, 10, 24, 24, 10, 10, 10)
+def tell(title: str, heads: tuple[str, ...], rows: dict[str, dict[str, list[float]]]) -> None:
+    """Print the figures of each table and method, and their means over tables."""
+    print(f"\n{title}\n{'':<18}{'':<9}" + "".join(f"{head:>14}" for head in heads))
+    means = {who: np.nanmean([own[who] for own in rows.values()], axis=0).tolist() for who in WHO}
+    for name, own in (*rows.items(), ("mean", means)):
+        for who in WHO:
+            texts = "".join(f"{'' if np.isnan(v) else f'{v:.3f}':>14}" for v in own[who])
+            print(f"{name if who == WHO[0] else '':<18}{who:<9}{texts}", flush=True)
 
 
-def tell_left_out(options: argparse.Namespace) -> None:
-    """Kinds that are not seen."""
-    print(f"{'':<38}" + "".join(f"{f'promised {rate:g}':>16}" for rate in RATES))
-    for name in options.tables:
-        kinds, counts = np.unique(table_of(name).kind, return_counts=True)
-        for kind in kinds[(counts >= COMMON) & (kinds != "normal")].tolist():
-            cells = (
-                Cell("naming-left-out", name, split, *settings(options), kind)
-                for split in range(options.splits)
-            )
-            found = [[at["unseen"] for at in measured(c, measure)["found"]] for c in cells]
-            texts = "".join(f"{share:>16.3f}" for share in np.mean(found, axis=0))
-            print(f"{name:<16}{kind:<22}{texts}", flush=True)
-
-
-def settings(options: argparse.Namespace) -> tuple[int, float | None]:
-    """Of the Detector."""
-    return options.landmarks, options.bandwidth
+def result_of(cell: Cell) -> dict:
+    """The result of a cell, kept in a file."""
+    return measured(cell, measure)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*", help="as named in tasks.py, and nsl-kdd/attacks")
-    parser.add_argument("--splits", type=int, default=20)
+    parser.add_argument("--divisions", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--landmarks", type=int, default=300)
     parser.add_argument("--bandwidth", type=float, default=0.25)
-    parser.add_argument("--left-out", action="store_true", help="kinds that were not seen")
     options = parser.parse_args()
-    options.tables = options.tables or NAMES
-    warnings.simplefilter("ignore", EqsepWarning)
-    print(f"{options.splits} divisions, {options.landmarks} landmarks")
-    (tell_left_out if options.left_out else tell)(options)
+    tables = options.tables or NAMES
+    cells = [
+        Cell("names", name, division, options.landmarks, options.bandwidth, left_out)
+        for name in tables
+        for left_out in (False, True)
+        for division in range(options.divisions)
+    ]
+    if options.processes > 1:
+        with ProcessPoolExecutor(options.processes) as pool:
+            results = dict(zip(cells, pool.map(result_of, cells), strict=True))
+    else:
+        results = {cell: result_of(cell) for cell in cells}
+
+    def of(name: str, *, left_out: bool) -> list[dict]:
+        return [r for c, r in results.items() if c.data == name and c.left_out == left_out]
+
+    print(f"{options.divisions} divisions, {options.landmarks} landmarks")
+    seen = {name: {w: seen_row(of(name, left_out=False), w) for w in WHO} for name in tables}
+    tell("All kinds seen", SEEN, seen)
+    left = {name: {w: left_out_row(of(name, left_out=True), w) for w in WHO} for name in tables}
+    tell("Kinds left out", ("power", "error"), left)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from eqsep import Detector
 from eqsep.cli.test import promise_line
 from eqsep.detector.calibration import Calibration, CalibrationWarning, Promise
+from eqsep.detector.model import Verdicts
+from eqsep.detector.namer import KindSets
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
 from eqsep.evaluation.assessment import alike
@@ -28,17 +30,21 @@ class FixedModel:
     kinds = ("scan",)
     threshold = 0.5
     promise = Promise(false_alarm_rate=0.1, unseen_rate=0.2)
-    namer = SimpleNamespace(has_promise=True)
-    evidence = SimpleNamespace(kinds=SimpleNamespace(groups=(), n_units={"scan": 9}.get))
+    namer = SimpleNamespace(has_promise=True, judges=None)
     calibration = Calibration(np.linspace(0, 0.555, 19))
     rank = 2
 
     def scores(self, X):
         return np.asarray(X, dtype=float)
 
-    def kind_of(self, X):
+    def verdicts(self, X):
         score = self.scores(X)
-        return np.where(score <= self.threshold, "normal", np.where(score > 0.8, "scan", "unseen"))
+        alarm = score > self.threshold
+        kind = np.where(alarm, np.where(score > 0.8, "scan", "unseen"), "normal")
+        return Verdicts(score, 1 - score, alarm, kind, np.where(alarm, 0.9, np.nan))
+
+    def kind_sets(self, X):
+        return KindSets(tuple((name,) for name in self.verdicts(X).kind.tolist()), ())
 
 
 class Fixed:
@@ -78,8 +84,8 @@ def test_names_are_counted_by_label():
         "normal": {"unseen": 1},
         "scan": {"scan": 2},
     }
-    assert (found.names.alone.count, found.names.alone.total) == (2, 2)
-    assert (found.names.unseen_right.count, found.names.unseen_right.total) == (1, 2)
+    assert (found.names.right.count, found.names.right.total) == (2, 2)
+    assert (found.names.power.count, found.names.power.total) == (1, 2)
 
 
 def test_areas_are_those_of_scikit_learn():

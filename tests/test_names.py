@@ -1,20 +1,23 @@
 """The names that alarms are given, counted by hand, and whether "unseen" is said as promised."""
 
+import re
 from io import StringIO
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import betabinom
 
 from eqsep.cli import app
 from eqsep.cli.console import Screen
 from eqsep.cli.test import name_lines, print_assessment
 from eqsep.detector import Config, Detector
-from eqsep.evaluation import NamedKind
+from eqsep.detector.model import Verdicts
+from eqsep.detector.namer import KindSets
+from eqsep.evaluation import Reliability, try_names
 from eqsep.evaluation.names import names_given
 from eqsep.report.assessments import assessment_report
 from eqsep.report.page import html
+from eqsep.tables.reading import read_table
 
 KINDS = {"belt slip": (7.0, 0.0), "pump wear": (7.6, 0.4), "clogged": (0.0, 9.0), "rare": (-9.0, 0)}
 
@@ -36,57 +39,107 @@ def report():
     return assessment_report(detector, *rows_of(1, dict.fromkeys(counts, 40) | {"ghost": 30}))
 
 
-def model_of(units, *, groups=(), has_promise=True, rate=0.05):
-    return SimpleNamespace(
-        kinds=tuple(units),
-        promise=SimpleNamespace(unseen_rate=rate),
-        evidence=SimpleNamespace(kinds=SimpleNamespace(groups=groups, n_units=units.get)),
-        namer=SimpleNamespace(has_promise=has_promise),
+def counted(kind, given, *, sets=None, **fields):
+    """Names counted from what a model with the kinds pump and valve gives rows."""
+    kind, given = np.array(kind), np.array(given, dtype=object)
+    verdicts = Verdicts(
+        score=np.ones(len(kind)),
+        p_value=np.ones(len(kind)),
+        alarm=given != "normal",
+        kind=given,
+        kind_probability=np.where(given == "normal", np.nan, 0.9),
     )
+    model = SimpleNamespace(
+        kinds=("pump", "valve"),
+        promise=SimpleNamespace(unseen_rate=0.05),
+        evidence=SimpleNamespace(kinds=SimpleNamespace(groups=fields.get("groups", ()))),
+        namer=SimpleNamespace(has_promise=fields.get("has_promise", True), judges=judges_of(99)),
+    )
+    sets = KindSets(tuple((name,) for name in given) if sets is None else tuple(sets), ())
+    return names_given(model, kind, verdicts, sets, normal="normal")
 
 
-def promise(n_unseen, *, units=None, **options):
-    given = np.array(["unseen"] * n_unseen + ["normal"] * 20 + ["pump"] * (180 - n_unseen))
-    model = model_of(units or {"pump": 99, "valve": 99}, **options)
-    kind = np.repeat(["pump", "valve"], 100)
-    return names_given(model, kind, given != "normal", given, normal="normal").promise
+def judges_of(n):
+    return SimpleNamespace(all_ranks=SimpleNamespace(weight=np.ones(n)))
 
 
-def test_a_name_among_several_is_a_whole_name():
-    given = {"valve or pump": 2, "pump": 3, "pump seal or valve": 4, "unseen": 5, "valve": 6}
-    pump = NamedKind("pump", 30, given)
-    assert (pump.alarms, pump.alone, pump.among, pump.other, pump.unseen) == (20, 3, 2, 10, 5)
-    both = NamedKind("pump or valve", 9, {"pump or valve": 4, "leak or pump or valve": 1})
-    assert (both.alone, both.among, both.other) == (4, 1, 0)
+def promise(n_unseen, **fields):
+    given = ["unseen"] * n_unseen + ["normal"] * 20 + ["pump"] * (380 - n_unseen)
+    return counted(np.repeat(["pump", "valve"], 200), given, **fields).promise
 
 
-def test_unseen_is_said_of_no_more_rows_of_seen_kinds_than_chance_explains():
-    one, two = betabinom(100, 5, 95), betabinom(100, 5, 95)  # the fifth of 99 rows, twice
-    draws = one.rvs(200_000, random_state=0) + two.rvs(200_000, random_state=1)
-    most = promise(0).most_expected * 200
-    assert np.mean(draws <= most - 1) < 0.975 <= np.mean(draws <= most) + 0.002
-    assert promise(10).called.value == 0.05
-    assert promise(int(most)).verdict == "as promised"
-    assert promise(int(most) + 1).verdict == "more than chance explains"
+def test_names_are_counted_by_hand():
+    kind = ["pump", "pump", "pump", "valve", "valve", "leak", "leak", "normal"]
+    given = ["pump", "valve", "unseen", "valve", "normal", "unseen", "pump", "unseen"]
+    sets = [("pump",), ("valve", "pump"), ("unseen", "pump"), ("valve",), ()]
+    names = counted(kind, given, sets=[*sets, ("unseen", "valve"), ("pump",), ("unseen", "pump")])
+    assert (names.right.count, names.right.total) == (2, 3)
+    assert (names.called_unseen.count, names.called_unseen.total) == (1, 5)
+    assert (names.power.count, names.power.total) == (1, 2)
+    assert (names.sets.covered.count, names.sets.covered.total) == (4, 4)
+    assert names.sets.size == 5 / 4
+    assert names.reliability.points == (pytest.approx((0.9, 2 / 3, 3)),)
+    by_kind = {one.kind: (one.alarms, one.right, one.other, one.unseen) for one in names.kinds}
+    assert by_kind["pump"] == (3, 1, 1, 1)
+    assert by_kind["leak"] == (2, 0, 1, 1)
 
 
-def test_nothing_is_promised_of_a_kind_with_few_rows_nor_by_older_models():
-    few = promise(3, units={"pump": 99, "valve": 18})
-    assert (few.kinds, few.called.total) == (("pump",), 100)
-    assert promise(3, units={"pump": 18, "valve": 18}) is None
+def test_the_calibration_error_is_the_mean_distance_of_probability_and_share():
+    rng = np.random.default_rng(0)
+    probability = rng.uniform(0.2, 1, size=2000)
+    fair = Reliability.of(probability, rng.uniform(size=2000) < probability)
+    proud = Reliability.of(probability, rng.uniform(size=2000) < probability - 0.2)
+    assert fair.error < 0.05
+    assert proud.error == pytest.approx(0.2, abs=0.04)
+    both = Reliability.counted(np.add(fair.bins, proud.bins))
+    assert sum(n for _, _, n in both.points) == 4000
+    assert both.error == pytest.approx(0.1, abs=0.04)
+
+
+def test_whether_unseen_is_said_as_promised_has_three_outcomes():
+    assert promise(10).verdict.word == "kept"
+    assert promise(80).verdict.word == "broken"
+    assert promise(35).verdict.word == "cannot tell"
+    few = counted(["pump"] * 20, ["pump"] * 19 + ["unseen"]).promise
+    assert re.fullmatch(r"cannot tell: that takes about .* anomalous rows", str(few.verdict))
     assert promise(3, has_promise=False) is None
-    assert promise(3, groups=np.zeros(9)).verdict is None  # rows of a group are alike
+    assert promise(3, groups=np.zeros(9)) is None  # rows of a group are alike
 
 
-def test_the_command_says_both_shares_and_the_promise(report):
+def test_the_command_says_accuracy_beside_a_forest_sets_and_promises(report):
     names = report.assessment.names
     told = name_lines(names)
-    assert list(told) == ["named right", "among names", "called unseen", "named unseen"]
-    assert told["named right"].startswith(f"{names.alone.value:.2%} [")
-    assert told["among names"].startswith(f"{names.among.value:.2%} [")
-    assert names.alone.value < 0.8 < names.among.value  # two kinds overlap
+    assert list(told) == ["names right", "sets of kinds", "called unseen", "unseen found"]
+    assert told["names right"].startswith(f"{names.right.value:.2%} [")
+    assert told["names right"].endswith(f"; a random forest {names.forest.value:.2%}")
+    assert names.forest.total == names.right.total
+    assert abs(names.forest.value - names.right.value) < 0.1
+    assert names.right.value > 0.7  # two kinds overlap
+    assert f"{names.sets.size:.2f} kinds on average" in told["sets of kinds"]
+    assert "promised at most 5.00%: " in told["called unseen"]
+    assert "named right" not in " ".join(told)
+
+
+def test_names_are_tried_with_all_kinds_and_with_some_left_out():
+    detector = Detector(n_landmarks=60, bandwidth=1.0, random_state=0, config=Config.fast())
+    X, kind = rows_of(0, {"normal": 400, "belt slip": 60, "clogged": 60, "rare": 1})
+    kind = np.where(kind == "normal", "ok", kind)
+    tried = try_names(detector, read_table(X, name="test"), kind, normal="ok", random_state=0)
+    assert tried.seen.seen == ("belt slip", "clogged")
+    assert tried.seen.right.value > 0.95
+    assert len(tried.left_out.seen) == 1
+    left_out = ({"belt slip", "clogged"} - set(tried.left_out.seen)).pop()
+    assert tried.left_out.power.total > 20
+    assert tried.left_out.power.value > 0.9
+    assert left_out in {one.kind for one in tried.left_out.kinds}
+    one = try_names(
+        detector, read_table(X, name="test"), np.where(kind == "ok", "ok", "bad"), normal="ok"
+    )
+    assert one.left_out is None
+    rare = kind == "rare"
     assert (
-        "rows of belt slip, clogged, pump wear; promised at most 5.00%: as" in told["called unseen"]
+        try_names(detector, read_table(X, name="test"), np.where(rare, "rare", "ok"), normal="ok")
+        is None
     )
 
 
@@ -94,15 +147,18 @@ def test_the_table_of_names_keeps_its_labels_at_80_columns(report):
     told = StringIO()
     print_assessment(Screen(width=80, file=told), report)
     lines = [line.split() for line in told.getvalue().splitlines()]
-    assert ["label", "alarms", "own", "name", "among", "several", "another", "unseen"] in lines
+    assert ["label", "alarms", "own", "name", "another", "unseen"] in lines
     for one in report.assessment.names.kinds:
-        own = [f"{one.alone}", f"{one.among}"] if one.kind in report.assessment.names.seen else "––"
+        own = [f"{one.right}"] if one.kind in report.assessment.names.seen else "–"
         assert [*one.kind.split(), f"{one.alarms}", *own, f"{one.other}", f"{one.unseen}"] in lines
 
 
 def test_the_page_says_the_same(report):
     names, text = report.assessment.names, html(report)
-    assert f"{names.among.value:.1%}" in text
+    assert f"{names.right.value:.1%}" in text
+    assert "a random forest grown on the same learnt rows names" in text
+    assert f"the expected calibration error is {names.reliability.error:.3f}" in text
+    assert "Probabilities of names, and the share that is right" in text
     assert 'are called "unseen"; promised is at most 5.0%' in text
     assert (
         text.count('<td class="shade own"') == 5

@@ -207,10 +207,10 @@ def test_the_names_that_alarms_are_given_are_counted_by_label(report, text, dete
     for one in measured.names.kinds:
         assert one.alarms == (alarms & (new.kind == one.kind)).sum()
     takeover = next(one for one in measured.names.kinds if one.kind == "takeover")
-    assert takeover.alone == ((new.kind == "takeover") & (said == "takeover")).sum() > 0
+    assert takeover.right == ((new.kind == "takeover") & (said == "takeover")).sum() > 0
     assert "Which names are given" in text
     shown = {row[0]: row[1:3] for row in Page(text).rows("Names by label")}
-    assert shown["takeover"] == [str(takeover.alarms), str(takeover.alone)]
+    assert shown["takeover"] == [str(takeover.alarms), str(takeover.right)]
 
 
 def test_the_page_says_what_the_records_hold(report, text):

@@ -20,10 +20,18 @@ from eqsep.checks import DataWarning, check_columns, check_dependence, check_lab
 from eqsep.cli import options
 from eqsep.cli.console import Screen, print_warnings, progress, table, with_ends
 from eqsep.cli.labelled import InputSpec, LabelColumn
+from eqsep.cli.test import name_lines
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
-from eqsep.errors import Note, UserError, quoted, warn
-from eqsep.evaluation import LeaveOneKindOut, anomaly_score, cross_validate_kind, leave_one_kind_out
+from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
+from eqsep.evaluation import (
+    LeaveOneKindOut,
+    NamesTried,
+    anomaly_score,
+    cross_validate_kind,
+    leave_one_kind_out,
+    try_names,
+)
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.progress import phase
@@ -188,14 +196,20 @@ def evaluate_files(
             random_state=seed,
             **groups,
         )
+    phase("names")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EqsepWarning)  # all rows are checked at once
+        named = Detector(n_landmarks=settings["n_landmarks"], random_state=seed)
+        tried = try_names(named, among, kinds, normal=tested.normal, random_state=seed)
     phase("intervals")
-    return evaluation_report(
+    report = evaluation_report(
         results,
         counts=counts,
         doubted=tested.doubted,
         unit="" if among.groups is None else _grouping(among.groups).unit,
         title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in spec.paths)}",
     )
+    return replace(report, names=tried)
 
 
 def _grouping(groups: RowGroups) -> Grouping:
@@ -250,6 +264,19 @@ def print_results(console: Screen, results: EvaluationReport) -> None:
         console.print(note, markup=False)
     left = 1 + len(results.parts)
     console.print(table(("", *results.parts), _cells(results), left=left))
+    if results.names is not None:
+        _print_names(console, results.names)
+
+
+def _print_names(console: Screen, tried: NamesTried) -> None:
+    """How alarms are named: with all kinds seen, and "unseen" with some left out."""
+    console.print("Names, by a model of half of the rows on the other half:")
+    console.print_lines(name_lines(tried.seen), width=13)
+    left_out = tried.left_out
+    if left_out is not None and left_out.power.total:
+        seen = ", ".join(left_out.seen)
+        line = name_lines(left_out)["unseen found"]
+        console.print_lines({"unseen found": f"{line}; seen were {seen}"}, width=13)
 
 
 def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:

@@ -16,7 +16,7 @@ from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.calibration import CONFIDENCE
 from eqsep.detector.holdout import groups_needed
 from eqsep.detector.model import Model
-from eqsep.detector.namer import rows_for
+from eqsep.detector.namer import COVERAGE, rows_for
 from eqsep.errors import UserError, counted
 from eqsep.labels import NORMAL, natural_order
 from eqsep.persistence.container import origin
@@ -143,8 +143,8 @@ def _called(model: Model, counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _rare(model: Model) -> str:
-    """The kinds with too few rows for the promise of names, the rarest first; if there are any."""
-    rate, grouping = model.promise.unseen_rate, model.plan.holdout.grouping
+    """The kinds with too few rows for prediction sets by kind, the rarest first."""
+    rate, grouping = 1 - COVERAGE, model.plan.holdout.grouping
     short = sorted(model.namer.short_kinds(rate).items(), key=lambda kind: (kind[1], kind[0]))
     if not short or not model.namer.has_promise:  # older files have no promise for any kind
         return ""
@@ -249,16 +249,17 @@ def _settings(detector: Detector) -> str:
 
 
 def _names(model: Model) -> dict[str, str]:
-    """How often a row of a seen kind may be called unseen, and the kinds too rare for that."""
+    """How often rows of seen kinds may be called unseen, and kinds too rare for their own sets."""
     if not model.kinds:
         return {}
     if not model.namer.has_promise:
         return {"names": "without a promise: the model is of an older file. Fit again to have one"}
     rate, grouping = model.promise.unseen_rate, model.plan.holdout.grouping
-    promise = f"{100 * rate:.4g}% of the rows of a seen kind may be called unseen"
+    promise = f"{100 * rate:.4g}% of the rows of seen kinds may be called unseen"
     unit = "row" if grouping is None else grouping.unit
     rare = (
-        f"kind {kind} has {counted(n, unit)}, {rows_for(rate):,} are needed for that"
-        for kind, n in sorted(model.namer.short_kinds(rate).items())
+        f"kind {kind} has {counted(n, unit)}, {rows_for(1 - COVERAGE):,} are needed for a promise "
+        f"on it alone"
+        for kind, n in sorted(model.namer.short_kinds(1 - COVERAGE).items())
     )
     return {"names": "; ".join([promise, *rare])}

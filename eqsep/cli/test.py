@@ -236,11 +236,9 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
         console.print("\nWhat is found, with 95% intervals; the last two whatever the threshold:")
         columns = ("", "rows", "recall", "precision", "average precision", "ROC AUC")
         console.print(table(columns, _kind_rows(found, found.overall)))
-        console.print(
-            "Alarms by label, and by names: their own alone, their own among several, and so on:"
-        )
-        columns = ("label", "alarms", "own name", "among several", "another", "unseen")
-        console.print(table(columns, _name_rows(found.names)))
+        console.print("Alarms by label, and by the name that they are given:")
+        header = ("label", "alarms", "own name", "another", "unseen")
+        console.print(table(header, _name_rows(found.names)))
         console.print(
             f"If the {found.review.top} highest scores are looked at (alike: by the kernel):"
         )
@@ -274,20 +272,24 @@ def promise_line(report: AssessmentReport) -> str:
 
 
 def name_lines(names: Names) -> dict[str, str]:
-    """How often alarms are named right, and whether "unseen" is said as was promised."""
+    """How often alarms are named right, beside a forest, and whether promises on names are kept."""
     lines = {}
-    if names.alone.total:
-        lines["named right"] = f"{_percent(names.alone)} alarms of seen kinds: one name alone"
-        lines["among names"] = f"{_percent(names.among)} alarms of seen kinds: one or several"
-    if names.promise is not None:
-        kept = names.promise
-        kinds = "seen kinds" if set(kept.kinds) == set(names.seen) else ", ".join(kept.kinds)
-        verdict = f": {kept.verdict}" if kept.verdict else " on average over groups"
-        lines["called unseen"] = (
-            f"{_percent(kept.called)} rows of {kinds}; promised at most {kept.rate:.2%}{verdict}"
+    if names.right.total:
+        forest = "" if names.forest is None else f"; a random forest {names.forest.value:.2%}"
+        lines["names right"] = f"{_percent(names.right)} named alarms of seen kinds{forest}"
+    if names.sets is not None and len(names.seen) > 1:
+        lines["sets of kinds"] = (
+            f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered)} alarms have "
+            f"theirs, promised {names.sets.promised:.0%}"
         )
-    if names.unseen_right.total:
-        lines["named unseen"] = f"{_percent(names.unseen_right)} alarms of unseen kinds"
+    if names.called_unseen.total:
+        verdict = "" if names.promise is None else f": {names.promise.verdict}"
+        lines["called unseen"] = (
+            f"{_percent(names.called_unseen)} rows of seen kinds; promised at most "
+            f"{names.rate:.2%}{verdict}"
+        )
+    if names.power.total:
+        lines["unseen found"] = f"{_percent(names.power)} alarms of unseen kinds are called unseen"
     return lines
 
 
@@ -313,8 +315,8 @@ def _kind_rows(found: Assessment, overall: AssessedKind) -> _Cells:
 
 def _name_rows(names: Names) -> _Cells:
     for one in names.kinds:
-        own = (one.alone, one.among) if one.kind in names.seen else (None, None)
-        counts = (one.alarms, *own, one.other, one.unseen)
+        own = one.right if one.kind in names.seen else None
+        counts = (one.alarms, own, one.other, one.unseen)
         yield Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts)
 
 

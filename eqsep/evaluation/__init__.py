@@ -47,7 +47,7 @@ from eqsep.evaluation.left_out import (
     cross_validate_kind,
     leave_one_kind_out,
 )
-from eqsep.evaluation.names import NamedKind, Names, NamesPromise
+from eqsep.evaluation.names import NamedKind, Names, NamesTried, Reliability, SetsFound, try_names
 from eqsep.evaluation.promises import (
     GroupRates,
     Promise,
@@ -78,15 +78,17 @@ __all__ = [
     "LeaveOneKindOut",
     "NamedKind",
     "Names",
-    "NamesPromise",
+    "NamesTried",
     "PairedComparison",
     "Period",
     "Promise",
+    "Reliability",
     "Retrained",
     "Review",
     "Schedule",
     "ScoreHistogram",
     "SeenKind",
+    "SetsFound",
     "Share",
     "Statistic",
     "Tested",
@@ -111,4 +113,5 @@ __all__ = [
     "prevalence_by_kind",
     "roc_auc_interval",
     "score_histogram",
+    "try_names",
 ]

@@ -13,7 +13,7 @@ from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.delay import DetectionDelay, detection_delay
 from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
 from eqsep.evaluation.kinds import OVERALL
-from eqsep.evaluation.names import Names, names_given
+from eqsep.evaluation.names import Names, names_on
 from eqsep.evaluation.promises import GroupRates, Promise, Share, Verdict, kept_promise
 from eqsep.labels import NORMAL, UNLABELLED, label_codes
 from eqsep.tables.reading import read_table
@@ -199,7 +199,7 @@ def assess(
         promise=promise_of(model, alarm[~is_anomaly]) if grouping is None else None,
         promised_for=None if grouping is None else grouping.promised,
         groups=group_rates(model, X, alarm, ~is_anomaly),
-        names=names_given(model, kind, alarm, model.kind_of(X), normal=normal),
+        names=names_on(model, X, kind, normal=normal),
         top=(
             *_top_scores(score, is_anomaly, review),
             *alike(

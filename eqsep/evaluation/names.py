@@ -1,20 +1,24 @@
-"""The names that alarms are given against the labels of their rows, and the promise of names."""
+"""The names that alarms are given against the labels of their rows, and their promises."""
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.signal import convolve
-from scipy.stats import betabinom
+from sklearn.base import clone
 
-from eqsep.detector.model import Model
-from eqsep.evaluation.promises import Share
-from eqsep.labels import OR, UNSEEN
+from eqsep.detector.detector import Detector
+from eqsep.detector.model import Model, Verdicts
+from eqsep.detector.namer import COVERAGE, Judges, KindSets
+from eqsep.evaluation.peers import PEERS
+from eqsep.evaluation.promises import Promise, Share, kept_promise
+from eqsep.labels import NORMAL, UNSEEN
+from eqsep.tables.reading import Table
 
-_CONFIDENCE = 0.95
+_BINS = 10  # of probabilities
+_FEWEST = 4  # rows of a kind that is divided, and left out
 
 
 @dataclass(frozen=True)
@@ -23,14 +27,14 @@ class NamedKind:
 
     Examples
     --------
-    >>> pump = NamedKind("pump", 9, {"pump": 3, "valve or pump": 2, "valve": 1, "unseen": 1})
-    >>> pump.alarms, pump.alone, pump.among, pump.other, pump.unseen
-    (7, 3, 2, 1, 1)
+    >>> pump = NamedKind("pump", 9, {"pump": 5, "valve": 1, "unseen": 1})
+    >>> pump.alarms, pump.right, pump.other, pump.unseen
+    (7, 5, 1, 1)
     """
 
     kind: str
     rows: int  #: Alarms and others.
-    given: dict[str, int]  #: The alarms with each name, "a", "a or b" or "unseen", most first.
+    given: dict[str, int]  #: The alarms with each name, most first.
 
     @property
     def alarms(self) -> int:
@@ -38,15 +42,9 @@ class NamedKind:
         return sum(self.given.values())
 
     @property
-    def alone(self) -> int:
-        """The alarms with one name, that of the kind."""
+    def right(self) -> int:
+        """The alarms with the name of the kind."""
         return self.given.get(self.kind, 0)
-
-    @property
-    def among(self) -> int:
-        """The alarms with several names, that of the kind among them."""
-        own = f"{OR}{self.kind}{OR}"  # a kind may have OR in its name
-        return sum(n for names, n in self.given.items() if own in OR + names + OR) - self.alone
 
     @property
     def unseen(self) -> int:
@@ -55,90 +53,204 @@ class NamedKind:
 
     @property
     def other(self) -> int:
-        """The alarms with names of other kinds only."""
-        return self.alarms - self.alone - self.among - self.unseen
+        """The alarms with the name of another kind."""
+        return self.alarms - self.right - self.unseen
 
 
 @dataclass(frozen=True)
-class NamesPromise:
-    """The rate at which rows of a seen kind may be called "unseen", and the rate among new rows."""
+class Reliability:
+    """How often names are right, by their probability.
 
-    rate: float
-    kinds: tuple[str, ...]  #: Those with rows here, and with enough learnt rows to promise it.
-    called: Share  #: Of all rows of these kinds, those that are called "unseen".
-    #: At most this share is called so, with 95 % confidence, if the promise is kept. None if rows
-    #: come in groups, in which they are alike: a count of rows cannot tell.
-    most_expected: float | None
+    Examples
+    --------
+    >>> found = Reliability.of(np.array([0.95, 0.95, 0.55]), np.array([True, True, False]))
+    >>> found.points, round(found.error, 3)
+    (((0.55, 0.0, 1), (0.95, 1.0, 2)), 0.217)
+    """
+
+    bins: list[
+        list[float]
+    ]  #: In 10 equal steps: names, the sum of their probabilities, right ones.
+
+    @classmethod
+    def of(cls, probability: np.ndarray, right: np.ndarray) -> "Reliability":
+        """Names with their probabilities, and whether they are right."""
+        place = np.minimum((probability * _BINS).astype(int), _BINS - 1)
+        weights = (None, probability, right)
+        return cls.counted([np.bincount(place, w, minlength=_BINS) for w in weights])
+
+    @classmethod
+    def counted(cls, bins: Any) -> "Reliability":
+        """Of counted bins, such as sums of those of several tests."""
+        return cls(np.asarray(bins, dtype=float).tolist())
 
     @property
-    def verdict(self) -> str | None:
-        """Whether the promise is kept, as far as chance lets one tell."""
-        if self.most_expected is None:
-            return None
-        kept = self.called.value <= self.most_expected
-        return "as promised" if kept else "more than chance explains"
+    def points(self) -> tuple[tuple[float, float, int], ...]:
+        """Of each step with names: mean probability, the share of right ones, how many."""
+        found = zip(*self.bins, strict=True)
+        return tuple((p / n, right / n, int(n)) for n, p, right in found if n)
+
+    @property
+    def error(self) -> float:
+        """The expected calibration error: the mean distance of both, over names."""
+        total = sum(n for _, _, n in self.points)
+        return sum(n * abs(p - right) for p, right, n in self.points) / total if total else math.nan
 
 
 @dataclass(frozen=True)
+class SetsFound:
+    """Prediction sets of alarms of seen kinds."""
+
+    promised: float  #: The share of alarms that should have their kind in the set.
+    covered: Share  #: The share that has.
+    size: float  #: How many kinds there are in a set, on average.
+
+
+@dataclass(frozen=True, kw_only=True)
 class Names:
     """The names that alarms are given, label by label."""
 
     kinds: tuple[NamedKind, ...]  #: Every label, the normal one too, in alphabetical order.
     normal: str
     seen: tuple[str, ...]  #: The kinds that the detector has learnt.
-    promise: NamesPromise | None  #: None without one, or without rows that it covers.
+    rate: float  #: At which rows of seen kinds may be called "unseen".
+    #: Whether that is kept. None if it is not promised, or if rows come in groups, in which they
+    #: are alike: a count of rows cannot tell.
+    promise: Promise | None = None
+    #: Of the alarms of seen kinds that are named, those that a random forest, grown on the rows
+    #: that the detector names alarms by, names right. None if only one kind is seen.
+    forest: Share | None = None
+    sets: SetsFound | None = None  #: None without alarms of seen kinds.
+    reliability: Reliability  #: Of the named alarms of seen kinds.
 
     @property
-    def alone(self) -> Share:
-        """Of the alarms of seen kinds, those with the right name alone."""
-        return self._share(self.seen, ("alone",))
+    def right(self) -> Share:
+        """Of the alarms of seen kinds that are named, not "unseen", those with the right name."""
+        own = self._of(self.seen)
+        named = sum(one.alarms - one.unseen for one in own)
+        return Share.counted(sum(one.right for one in own), named)
 
     @property
-    def among(self) -> Share:
-        """Of the alarms of seen kinds, those with the right name among theirs, or alone."""
-        return self._share(self.seen, ("alone", "among"))
+    def called_unseen(self) -> Share:
+        """Of the rows of seen kinds, those that are called "unseen"."""
+        own = self._of(self.seen)
+        return Share.counted(sum(one.unseen for one in own), sum(one.rows for one in own))
 
     @property
-    def unseen_right(self) -> Share:
+    def power(self) -> Share:
         """Of the alarms of unseen kinds, those that are called "unseen"."""
-        names = {one.kind for one in self.kinds} - {self.normal, *self.seen}
-        return self._share(names, ("unseen",))
+        own = self._of({one.kind for one in self.kinds} - {self.normal, *self.seen})
+        return Share.counted(sum(one.unseen for one in own), sum(one.alarms for one in own))
 
-    def _share(self, names: Collection[str], counts: Sequence[str]) -> Share:
-        """Of the alarms of the kinds with these names, those in some of their counts."""
-        kinds = [one for one in self.kinds if one.kind in names]
-        hits = sum(getattr(one, count) for one in kinds for count in counts)
-        return Share.counted(hits, sum(one.alarms for one in kinds))
+    def _of(self, names: Collection[str]) -> list[NamedKind]:
+        return [one for one in self.kinds if one.kind in names]
+
+
+def names_on(model: Model, X: Any, kind: np.ndarray, *, normal: str) -> Names:
+    """The names that a model gives rows with these labels, beside those of a forest."""
+    verdicts = model.verdicts(X)
+    named = verdicts.alarm & np.isin(kind, model.kinds) & (verdicts.kind != UNSEEN)
+    judges, forest = model.namer.judges, None
+    if judges is not None and len(judges.sorted_kinds) > 1 and named.any():
+        packed = model.plan.encoder.pack(model.plan.encode(X))
+        forest = Share.of(_by_forest(judges, packed[named]) == kind[named])
+    return names_given(model, kind, verdicts, model.kind_sets(X), normal=normal, forest=forest)
 
 
 def names_given(
-    model: Model, kind: np.ndarray, alarm: np.ndarray, given: np.ndarray, *, normal: str
+    model: Model,
+    kind: np.ndarray,
+    verdicts: Verdicts,
+    sets: KindSets,
+    *,
+    normal: str,
+    forest: Share | None = None,
 ) -> Names:
-    """The names that alarms are `given`, as `Model.kind_of` names rows, by their label `kind`."""
+    """The names that verdicts give rows with these labels, and the sets of kinds."""
     kinds = []
     for name in np.unique(kind).tolist():
         own = kind == name
-        counts = Counter(given[alarm & own].tolist())
+        counts = Counter(verdicts.kind[verdicts.alarm & own].tolist())
         kinds.append(NamedKind(name, int(own.sum()), dict(counts.most_common())))
-    return Names(tuple(kinds), normal, model.kinds, _promise(model, kinds))
+    seen = verdicts.alarm & np.isin(kind, model.kinds)
+    named = seen & (verdicts.kind != UNSEEN) & ~np.isnan(verdicts.kind_probability)
+    names = Names(
+        kinds=tuple(kinds),
+        normal=normal,
+        seen=model.kinds,
+        rate=float(model.promise.unseen_rate),
+        forest=forest,
+        sets=_sets(sets, kind, np.flatnonzero(seen)) if seen.any() else None,
+        reliability=Reliability.of(
+            verdicts.kind_probability[named], verdicts.kind[named] == kind[named]
+        ),
+    )
+    return replace(names, promise=_promise(model, names.called_unseen))
 
 
-def _promise(model: Model, kinds: Iterable[NamedKind]) -> NamesPromise | None:
-    """The promise for the kinds with enough rows, if any."""
-    if not model.namer.has_promise:
+def _by_forest(judges: Judges, rows: np.ndarray) -> np.ndarray:
+    """The names that a forest gives packed rows, grown on the rows that the judges have."""
+    forest = PEERS["random forest"].build(random_state=0)
+    found: np.ndarray = forest.fit(judges.examples.rows, judges.examples.kind).predict(rows)
+    return found
+
+
+def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
+    own = [(str(kind[i]), [name for name in sets[i] if name != UNSEEN]) for i in rows.tolist()]
+    covered = Share.counted(sum(name in names for name, names in own), len(own))
+    return SetsFound(COVERAGE, covered, float(np.mean([len(names) for _, names in own])))
+
+
+def _promise(model: Model, called: Share) -> Promise | None:
+    """Whether rows of seen kinds are called "unseen" at the promised rate."""
+    judges = model.namer.judges
+    if not model.namer.has_promise or judges is None or not called.total:
         return None
-    rate, rows = float(model.promise.unseen_rate), model.evidence.kinds
-    learnt = {name: rows.n_units(name) for name in model.kinds}
-    rank = {name: math.floor(rate * (n + 1) + 1e-9) for name, n in learnt.items()}
-    promised = [one for one in kinds if rank.get(one.kind, 0) > 0]
-    called = Share.counted(sum(one.unseen for one in promised), sum(one.rows for one in promised))
-    if not called.total:
+    if len(model.evidence.kinds.groups):
         return None
-    chances = []  # of each count of new rows at least as unlike a kind as its k-th of n
-    for one in promised:
-        k, n = rank[one.kind], learnt[one.kind]
-        chances.append(betabinom(one.rows, k, n + 1 - k).pmf(np.arange(one.rows + 1)))
-    below = np.cumsum(reduce(convolve, chances))  # of all together
-    most = int(np.searchsorted(below, (1 + _CONFIDENCE) / 2)) / called.total
-    names = tuple(one.kind for one in promised)
-    return NamesPromise(rate, names, called, None if len(rows.groups) else most)
+    weight = judges.all_ranks.weight  # rows of a common kind stand for several
+    n, rate = int(weight.sum() ** 2 / (weight**2).sum()), float(model.promise.unseen_rate)
+    rank = math.floor(rate * (n + 1) + 1e-9)
+    kept = kept_promise(called.count, called.total, rate=rate, rank=rank, held_out=n)
+    return replace(kept, unit="anomalous row")
+
+
+@dataclass(frozen=True)
+class NamesTried:
+    """Names by detectors fitted to half of the rows, on the other half."""
+
+    seen: Names  #: With all kinds in the fit.
+    left_out: Names | None  #: With some kinds left out of the fit; None with fewer than two.
+
+
+def try_names(
+    detector: Detector, table: Table, kind: np.ndarray, *, normal: str, random_state: Any = 0
+) -> NamesTried | None:
+    """Fit a clone of the detector to half of the rows of each kind, and name the others.
+
+    It is fitted twice: to all kinds, and without half of them, drawn at random, for the power of
+    "unseen". Rows of one group stay together. None without a kind that can be divided.
+    """
+    rng = np.random.default_rng(random_state)
+    unit = np.arange(len(kind)) if table.groups is None else table.groups.group
+    labels = np.where(kind == normal, NORMAL, kind).astype(object)
+    first = np.zeros(len(kind), dtype=bool)
+    names, counts = np.unique(kind, return_counts=True)
+    for name in names[np.argsort(counts, kind="stable")].tolist():
+        units = rng.permutation(np.unique(unit[kind == name]))
+        first |= np.isin(unit, units[: len(units) // 2]) & (kind == name)
+    parts = {name: (first[kind == name].sum(), (~first[kind == name]).sum()) for name in names}
+    known = [name for name, part in parts.items() if name != normal and min(part) >= _FEWEST // 2]
+    if not known or min(parts[normal]) < _FEWEST // 2:
+        return None
+
+    def tried(learnt: list[str]) -> Names:
+        rows = np.flatnonzero(first & np.isin(kind, [normal, *learnt]))
+        test = np.flatnonzero(~first)
+        fitted = clone(detector).fit(table.take(rows), labels[rows])
+        return names_on(fitted.model_, table.take(test), labels[test].astype(str), normal=NORMAL)
+
+    left_out = rng.permutation(known)[: len(known) // 2].tolist()
+    return NamesTried(
+        tried(known), tried([k for k in known if k not in left_out]) if left_out else None
+    )

@@ -223,6 +223,7 @@ class Promise:
     rank: int  #: The threshold is this one of the largest held-out scores; 0: nothing is promised.
     held_out: int  #: The held-out normal rows.
     confidence: float
+    unit: str = "normal row"  #: What is counted.
 
     @property
     def measured(self) -> float:
@@ -263,7 +264,7 @@ class Promise:
             likely[0] = self._expected(self.rows).sf(self.alarms - 1) >= _TAIL  # exactly
             return np.asarray(likely)
 
-        return Verdict.of(self.rows, interval, by_luck, rate=self.rate)
+        return Verdict.of(self.rows, interval, by_luck, rate=self.rate, unit=self.unit)
 
 
 def kept_promise(

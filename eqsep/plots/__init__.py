@@ -10,6 +10,7 @@ from eqsep.plots.look import ANOMALY_COLOUR, NORMAL_COLOUR, SCORE_COLOURS
 from eqsep.plots.measures import (
     PrecisionRecallByKindDisplay,
     PromiseDisplay,
+    ReliabilityDisplay,
     ScoreHistogramDisplay,
 )
 from eqsep.plots.regions import ClosednessDisplay, Panel, RegionDisplay, region_figure
@@ -26,6 +27,7 @@ __all__ = [
     "PrecisionRecallByKindDisplay",
     "PromiseDisplay",
     "RegionDisplay",
+    "ReliabilityDisplay",
     "ScoreHistogramDisplay",
     "check_figure_path",
     "region_figure",

@@ -1,4 +1,4 @@
-"""What a detector finds: precision and scores by kind, and false alarms against the promise."""
+"""What a detector finds: precision and scores by kind, promises, and how far names are right."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from eqsep.evaluation import (
     OVERALL,
     Curve,
     Promise,
+    Reliability,
     ScoreHistogram,
     anomaly_score,
     kept_promises,
@@ -276,3 +277,31 @@ class PromiseDisplay(Display):
         self.ax_.set_ylim(floor, max(float(high.max()), float(most.max())) * 1.2)
         x_label = "promised share of false alarms"
         frame(self.ax_, title=title, x_label=x_label, y_label="measured")
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class ReliabilityDisplay(Display):
+    """The share of names that are right, against their probability.
+
+    The larger a dot, the more names it stands for. `points_` holds the dots.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> found = Reliability.of(np.array([0.95, 0.95, 0.55]), np.array([True, True, False]))
+    >>> ReliabilityDisplay(found=found).plot(ax=Figure().subplots()).ax_.get_ylabel()
+    'share that is right'
+    """
+
+    found: Reliability
+
+    def _draw(self, title: str | None) -> None:
+        probability, right, n = np.array(self.found.points).T
+        self.ax_.plot([0, 1], [0, 1], color=INK, linewidth=1, linestyle="--")
+        self.ax_.plot(probability, right, color=NORMAL_COLOUR, linewidth=1)
+        size = 15 + 85 * n / n.max()
+        self.points_ = self.ax_.scatter(probability, right, s=size, color=NORMAL_COLOUR)
+        self.ax_.set(xlim=(0, 1.04), ylim=(-0.04, 1.04))
+        label = "probability of the name"
+        frame(self.ax_, title=title, x_label=label, y_label="share that is right")

@@ -13,6 +13,7 @@ from eqsep.evaluation import (
     Difference,
     Interval,
     LeaveOneKindOut,
+    NamesTried,
     SeenKind,
     Tested,
     average_precision_difference,
@@ -49,6 +50,7 @@ class EvaluationReport:
     curves: dict[str, dict[str, Curve]]  #: Of the first method, by the seen kind.
     command: str  #: The command that makes the report again.
     unit: str = ""  #: What all trains or all tests, "group" or "time block"; else empty.
+    names: NamesTried | None = None  #: Of the first method; None if rows are too few.
 
     template = "evaluation.html.jinja"
 

@@ -22,7 +22,7 @@ from eqsep.evaluation import (
 )
 from eqsep.evaluation.assessment import group_rates, promise_of
 from eqsep.evaluation.kinds import anomalous_kinds
-from eqsep.evaluation.names import names_given
+from eqsep.evaluation.names import names_on
 from eqsep.evaluation.promises import RATES
 from eqsep.labels import WITHOUT
 from eqsep.report.learnt import Learnt
@@ -130,7 +130,7 @@ def measured_on(
         unseen=tuple(found(name, kind == name, by_kind[name]) for name in unseen),
         together=together,
         by_group=group_rates(model, table, alarm, is_normal),
-        names=names_given(model, kind, alarm, model.kind_of(table), normal=normal),
+        names=names_on(model, table, kind, normal=normal),
     )
 
 

@@ -5,13 +5,14 @@ from collections.abc import Collection, Sequence
 from matplotlib.figure import Figure
 
 from eqsep.detector import ColumnClosedness
-from eqsep.evaluation import OVERALL, Backtest, Curve, Promise, ScoreHistogram
+from eqsep.evaluation import OVERALL, Backtest, Curve, Promise, Reliability, ScoreHistogram
 from eqsep.plots import (
     BacktestDisplay,
     ClosednessDisplay,
     DriftDisplay,
     PrecisionRecallByKindDisplay,
     PromiseDisplay,
+    ReliabilityDisplay,
     ScoreHistogramDisplay,
 )
 from eqsep.plots.figures import inline_svg
@@ -52,6 +53,13 @@ def promises(kept: Sequence[Promise], *, name: str) -> str:
     pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in kept)
     text = f"False alarms, the promised share and the measured one: {pairs}."
     return _drawn(PromiseDisplay(promises=kept), 2.9, name=name, text=text)
+
+
+def reliability(found: Reliability, *, name: str) -> str:
+    """How often names are right, by their probability."""
+    pairs = ", ".join(f"{p:.2f}: {right:.2f}" for p, right, _ in found.points)
+    text = f"Probabilities of names, and the share that is right: {pairs}."
+    return _drawn(ReliabilityDisplay(found=found), 2.9, name=name, text=text)
 
 
 def closedness(column: ColumnClosedness, *, name: str) -> str:
