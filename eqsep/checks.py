@@ -7,7 +7,7 @@ them `DataWarning`. To keep a column that you have checked, silence its warning:
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -24,7 +24,11 @@ from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance
 _ENOUGH = 5  # anomalies: fewer are separated by chance
+_WEEK = 7 * 86_400.0  # seconds
+_SPANS = 3  # of the dates that were learnt: how long a model may be used
+_MORE_ALARMS = 3  # times the promised rate of false alarms: worth a warning
 _LEAKS = 0.99  # the average precision of a column above which it gives the labels away
+_MANY = 40  # anomalies: with fewer, a column that is no leak may come near that
 _WRONG_ROWS, _WRONG_ANOMALIES = 0.01, 0.05  # shares of a leak that somebody has corrected in part
 _MOST_CODES, _ROWS_A_CODE = 50, 4  # distinct numbers, and rows for each: others are measured
 _MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
@@ -64,7 +68,7 @@ class DecimalCommaWarning(DataWarning):
 
 
 class DateColumnWarning(DataWarning):
-    """A column of dates is learnt: rows that come later lie beyond it."""
+    """A column of dates is learnt by which rows that come later raise an alarm."""
 
 
 class NewDateWarning(DataWarning):
@@ -229,9 +233,10 @@ def decimal_commas(rows: Table) -> list[Finding]:
 def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) -> list[Finding]:
     """A finding for each column that alone gives the labels away, or those of one kind.
 
-    It does if its average precision is above .99, by its numbers in either direction or by the
-    share of anomalies at each of its values; if at most 1 % of the rows and 5 % of the anomalies
-    disagree; or if it has two values, one of them in anomalous rows only: in most rows of a kind.
+    It does if its average precision is above .99 (1 for less than 40 anomalies), by its numbers in
+    either direction or by the share of anomalies at each of its values; if at most 1 % of the rows
+    and 5 % of the anomalies disagree; or if it has two values, one of them in anomalous rows only:
+    in most rows of a kind.
     """
     known = code >= 0
     is_anomaly = code[known] > 0
@@ -268,8 +273,10 @@ class _Ranking(NamedTuple):
 
     @property
     def is_leak(self) -> bool:
+        if self.average_precision > _LEAKS:
+            return not self.wrong or self.anomalies >= _MANY
         agrees = self.wrong <= min(_WRONG_ROWS * self.rows, _WRONG_ANOMALIES * self.anomalies)
-        return self.average_precision > _LEAKS or (self.rows > 0 and agrees)
+        return self.rows > 0 and agrees
 
     def __str__(self) -> str:
         wrong = f", and {self.wrong:,} of {self.rows:,} rows disagree" if self.wrong else ""
@@ -444,19 +451,32 @@ def check_threshold(
     ]
 
 
-def check_dates(encoder: Encoder) -> list[Finding]:
-    """A finding for each column of dates that a fitted encoder has learnt."""
-    return [
-        Finding(
-            DateColumnWarning,
-            f"Column {name!r} holds dates, from {_written(learnt, 0)} to {_written(learnt, -1)}: "
-            f"rows that come later lie beyond all that was learnt, and may raise alarms for that "
-            f"alone.",
-            "Unless the date matters, leave it out of X.",
-            {"column": name},
+def check_dates(
+    encoder: Encoder, alarms: Callable[[int, Column], float], *, rate: float
+) -> list[Finding]:
+    """A finding for each learnt column of dates by which later rows raise an alarm.
+
+    `alarms` is the share of normal rows that do if the column at a place is another one, with as
+    many values as are wanted. Dates are moved by three times the time learnt, in whole weeks.
+    """
+    found = []
+    for index, name, learnt in _dates(encoder):
+        knots = np.array(learnt.elapsed.knots)
+        later = Column(name, "date", knots + np.ceil(_SPANS * np.ptp(knots) / _WEEK) * _WEEK)
+        share = alarms(index, later)
+        if share <= _MORE_ALARMS * rate:
+            continue
+        found.append(
+            Finding(
+                DateColumnWarning,
+                f"Column {name!r} holds dates, from {_written(learnt, 0)} to "
+                f"{_written(learnt, -1)}: {share:.0%} of normal rows would raise an alarm once "
+                f"three times as long has passed.",
+                "Unless the date matters, leave it out of X.",
+                {"column": name},
+            )
         )
-        for _, name, learnt in _dates(encoder)
-    ]
+    return found
 
 
 def rows_beyond(rows: Table, encoder: Encoder) -> Beyond:

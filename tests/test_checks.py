@@ -225,7 +225,9 @@ def dated():
 
 def test_dates_are_told_with_those_learnt(dated):
     _, encoder = dated
-    (found,) = checks.check_dates(encoder)
+    assert not checks.check_dates(encoder, lambda *_: 0.02, rate=0.01)  # they raise no alarm
+    (found,) = checks.check_dates(encoder, lambda *_: 0.7, rate=0.01)
+    assert "70% of normal rows would raise an alarm once three times as long" in found.message
     assert "'day' holds dates, from 2025-01-01 00:00:00 to 2025-02-09 00:00:00" in found.message
     assert found.hint.endswith("leave it out of X.")
     assert in_command(found.warning()).endswith("--drop 'day'.")
@@ -233,7 +235,7 @@ def test_dates_are_told_with_those_learnt(dated):
 
 def test_a_column_without_a_name_goes_by_its_position():
     days = np.arange("2025-01-01", "2025-02-01", dtype="M8[D]")[:, None]
-    (found,) = checks.check_dates(Encoder.learn(days))
+    (found,) = checks.check_dates(Encoder.learn(days), lambda *_: 0.7, rate=0.01)
     assert columns_of([found]) == ["x0"]
 
 

@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.checks import CAUTIONS, Finding, check_dates, check_doubt, warn_of
+from eqsep.checks import CAUTIONS, Finding, check_doubt, warn_of
 from eqsep.detector.audit import (
     rows_to_learn,
     warn_of_common_rows,
@@ -464,7 +464,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             [
                 *fit.findings,
                 *check_doubt(self.unlabelled, kinds=model.kinds),
-                *check_dates(model.plan.encoder),
+                *model.check_dates(),
                 *model.check_threshold(),
             ]
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
-from eqsep.checks import HELD_OUT, LEARNT, MADE_UP, Finding, check_threshold
+from eqsep.checks import HELD_OUT, LEARNT, MADE_UP, Finding, check_dates, check_threshold
 from eqsep.detector.calibration import (
     Calibration,
     Promise,
@@ -26,7 +26,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score, fetched, leaf_votes
 from eqsep.errors import UserError, warn
 from eqsep.labels import NORMAL
-from eqsep.tables.reading import read_table, with_groups
+from eqsep.tables.reading import Column, read_table, with_groups
 
 
 class Verdicts(NamedTuple):
@@ -52,6 +52,7 @@ class Verdicts(NamedTuple):
 
 VERDICTS = Verdicts._fields
 _ENOUGH_HELD_OUT = 10  # anomalies: fewer measure nothing
+_MOST_VARIED = 500  # held-out rows with other dates
 _FAR_OUT, _N_MADE_UP = 9.0, 50  # encoded columns: added to each, of so many rows
 
 
@@ -177,6 +178,20 @@ class Model(WithoutCaches):
     def n_learnt(self) -> np.ndarray:
         """The weight of the learnt rows: of normal ones, then of each kind."""
         return self.evidence.sums.weight
+
+    def check_dates(self) -> list[Finding]:
+        """A finding for each column of dates by which later rows raise an alarm."""
+        encoder, rows = self.plan.encoder, self.evidence.held_out.normal[:_MOST_VARIED]
+
+        def alarms(index: int, column: Column) -> float:
+            moved = rows.copy()
+            values = np.resize(column.values, len(rows))
+            moved[:, encoder.source == index] = encoder.encode_column(
+                index, replace(column, values=values)
+            )
+            return float(np.mean(self._scores_of(moved) > self.threshold)) if len(rows) else 0.0
+
+        return check_dates(encoder, alarms, rate=self.promise.false_alarm_rate)
 
     def check_threshold(self) -> list[Finding]:
         """A finding if few anomalies score above the threshold.

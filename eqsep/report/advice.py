@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from eqsep.checks import DoubtedThresholdWarning, Finding, LeakingColumnWarning, check_dates
+from eqsep.checks import DoubtedThresholdWarning, Finding, LeakingColumnWarning
 from eqsep.detector import Detector
 from eqsep.errors import Message
 from eqsep.report.learnt import Learnt
@@ -15,6 +15,7 @@ _CAUGHT, _MISSED = 0.8, 0.2  # shares of a kind that raise an alarm: most of it,
 _HALF = 0.5  # of the measured anomalies: if these raise an alarm, the threshold is not too high
 _FEW = 30  # rows of a kind: fewer teach little
 _GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
+_GAINED = 5  # rows that are caught in addition: fewer are chance
 _HIGHEST = 0.05  # rate of false alarms that is advised
 _SEVERAL = 3  # columns drowned by others: worth a step
 _MOST_NAMES = 10  # of them that are named
@@ -53,7 +54,7 @@ def answer(
     kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
     steps = (
         *_leaks(findings, words),
-        *_outgrown(detector, columns, findings),
+        *_outgrown(columns, findings),
         *_suspects(kinds, findings, words),
         *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
@@ -77,11 +78,8 @@ def _leaks(findings: Sequence[Finding], words: Words) -> Iterator[Step]:
             yield Step("Check for a leak of the label", why, one.message)
 
 
-def _outgrown(
-    detector: Detector, columns: Sequence[ColumnVerdict], findings: Sequence[Finding]
-) -> Iterator[Step]:
+def _outgrown(columns: Sequence[ColumnVerdict], findings: Sequence[Finding]) -> Iterator[Step]:
     """Columns by which all later rows raise an alarm."""
-    known = [*check_dates(detector.plan_.encoder), *findings]
     for column in columns:
         if column.outgrown is None:
             continue
@@ -92,7 +90,7 @@ def _outgrown(
             f"fit again before then."
         )
         start = f"Column {column.name!r} "
-        message = next((one.message for one in known if one.message.startswith(start)), "")
+        message = next((one.message for one in findings if one.message.startswith(start)), "")
         yield Step(f"Leave out the column {column.name}", why, message)
 
 
@@ -122,26 +120,19 @@ def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]
 
 
 def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
-    """Seen kinds with few rows that are not caught."""
-    found = {one.kind: one for one in measured.seen}
+    """Seen kinds with so few rows that none is left to measure."""
+    found = {one.kind for one in measured.seen}
     few = {kind: learnt.counts[kind] for kind in learnt.seen if learnt.counts.get(kind)}
     for kind, n in sorted(few.items(), key=lambda item: item[1]):
-        one = found.get(kind)
-        if n >= _FEW or (one is not None and one.caught >= _CAUGHT):
-            continue
-        rows = f"{n} row{'s' * (n != 1)} of it {'was' if n == 1 else 'were'} learnt"
-        held = (
-            "none was left to measure"
-            if one is None
-            else f"{one.caught:.0%} of {one.rows} held out raise an alarm"
-        )
-        yield Step(f"Label more rows of {kind}", f"{rows}, and {held}.")
+        if n < _FEW and kind not in found:
+            rows = f"{n} row{'s' * (n != 1)} of it {'was' if n == 1 else 'were'} learnt"
+            yield Step(f"Label more rows of {kind}", f"{rows}, and none was left to measure.")
 
 
 def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
     """A higher rate of false alarms, if it catches much more of what is missed."""
     for rate in sorted({rate for one in kinds for rate in one.caught_at}):
-        gains = [one for one in kinds if one.caught_at.get(rate, 0) - one.caught >= _GAIN]
+        gains = [one for one in kinds if _gains(one, one.caught_at.get(rate, 0.0) - one.caught)]
         if not learnt.rate < rate <= _HIGHEST or not gains:
             continue
         caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
@@ -151,6 +142,10 @@ def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
         )
         yield Step("Allow more false alarms, if a miss costs more", why)
         return
+
+
+def _gains(one: FoundKind, share: float) -> bool:
+    return share >= _GAIN and share * one.rows >= _GAINED
 
 
 def _drowned(columns: Sequence[ColumnVerdict]) -> Iterator[Step]:

@@ -14,6 +14,7 @@ from eqsep.tables.reading import Table
 
 _DIGITS = 3  # of numbers that are shown
 _ALARMS, _REASONS = 12, 4  # alarms that are explained, and columns that are named for each
+_SOON = 3.0  # ranges beyond the learnt rows that a column which moves on will reach
 _MOST, _SHOWN = 12, 10  # columns that are shown at once; of more than these, so many
 
 
@@ -161,7 +162,8 @@ def column_verdicts(
     found = []
     for one in closedness:
         moves = reads.get(one.column) == "dates" or one.column in counting
-        ways = [end.where for end in one.ends if end.where in ("above", "below") and end.rings]
+        sides = [end for end in one.ends if end.where in ("above", "below") and end.rings]
+        ways = [end.where for end in sides if end.beyond is not None and end.beyond <= _SOON]
         outgrown = ways[-1] if moves and ways else None
         if outgrown == "below" and one.column not in counting:
             outgrown = None  # dates never go back
