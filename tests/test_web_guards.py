@@ -324,6 +324,9 @@ def test_what_is_too_large_is_refused_before_it_is_read():
 
         assert client.post(SCORE, content=b" " * 1001).status_code == 413
         assert client.post(SCORE, content=chunks()).status_code == 413
+        for length in ("9" * 5_000, "\xb2", "-1", "x"):  # a superscript is a digit, too
+            lies = {"Content-Length": length.encode("latin-1")}
+            assert client.post(SCORE, content=b" ", headers=lies).status_code == 413
         assert client.post(SCORE, json={"rows": [1] * 6}).status_code == 413
         assert client.post(f"{API}/verdicts", content=b" " * 1001).status_code == 413
         assert client.post(SCORE, json=GOOD).status_code == 200

@@ -178,7 +178,7 @@ class Guard:
         if asked.headers.get("content-encoding", "identity").lower() != "identity":
             raise refused(415, "Send the body without compression.")
         length = asked.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > most:
+        if not re.fullmatch("[0-9]{1,18}", length) or int(length) > most:
             raise too_long
         body = bytearray()
         try:
