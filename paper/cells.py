@@ -127,6 +127,7 @@ class Results:
 
     def __init__(self, out: Path) -> None:
         self.out = out
+        self.commit = ""  # of the code that judges them, where it is not ours
         self._read: dict[Cell, Result | None] = {}
 
     def of(self, cell: Cell) -> Result | None:

@@ -1,32 +1,36 @@
 """Published beside ours: what the results on disk say of every figure, by each protocol."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from paper.cells import Result, Results
 from paper.measures import METRICS
 from paper.plan import Entry, Plan, Table
 from paper.provenance import Provenance
-from paper.published import Ours
+from paper.published import Ours, Published
 from paper.reasons import reason_for
 from paper.tables.circles import BY_DRAW
 from paper.tables.mvtec import STAND_IN
-from paper.verdicts import MARGIN, MISSING, Terms, Verdict, chance_passes, judge
+from paper.verdicts import MISSING, Terms, Verdict, chance_passes, judge, margin_of
 
 _UNKNOWN = ("differs", "cannot tell")
+_ENOUGH = 10  # runs to see from how figures vary together
 CIRCLES = "circles"  # the data set that is drawn once, for all starts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Line:
     """A published figure and ours, by each protocol with a verdict of its own.
 
-    `passes_by_chance` says whether a score that knows nothing would agree with it.
+    `margin` is how far apart two means may be to agree, and `passes_by_chance` says whether a score
+    that knows nothing would agree with the published one.
     """
 
     row: str
     column: str
     published: str
+    margin: float
     paper: str
     difference: float | None
     verdict: Verdict
@@ -42,12 +46,29 @@ class Line:
     def is_near(self, protocol: str) -> bool:
         """Whether the two means are within the margin, whatever a test can tell of it."""
         apart = self.difference if protocol == "paper" else self.corrected_difference
-        return apart is not None and abs(apart) <= MARGIN
+        return apart is not None and abs(apart) <= self.margin
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Shift:
+    """The areas of a method in a table taken together, by a protocol: is there a common shift?
+
+    `below` and `above` count the figures of ours that are so when rounded as printed.
+    """
+
+    method: str
+    figures: int
+    below: int
+    above: int
+    published: str
+    ours: str
+    difference: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """All lines of a table, with what a reader must know of it."""
+    """All lines of a table, with what a reader must know of it; `shifts` are by protocol."""
 
     name: str
     title: str
@@ -56,6 +77,7 @@ class Comparison:
     note: str
     changes: str
     lines: tuple[Line, ...]
+    shifts: Mapping[str, tuple[Shift, ...]]
     provenance: Provenance
 
     def count(self, word: str, *, protocol: str = "paper") -> int:
@@ -66,6 +88,10 @@ class Comparison:
         """Of how many of these the two means are within the margin of each other."""
         lines = (line for line in self.lines if line.by(protocol).word == word)
         return sum(line.is_near(protocol) for line in lines)
+
+    def count_final(self, *, protocol: str = "paper") -> int:
+        """Of how many no number of our runs can tell."""
+        return sum(line.by(protocol).is_final for line in self.lines)
 
     def missing(self, *, protocol: str = "paper") -> int:
         """How many published figures nothing of ours stands beside."""
@@ -89,14 +115,72 @@ def compare(table: Table, plan: Plan, results: Results) -> Comparison:
     )
     published, made = table.published, results.made(table.cells(plan))
     return Comparison(
-        table.name,
-        published.title,
-        published.label,
-        published.positive,
-        table.note,
-        table.changes,
-        lines,
-        Provenance.of(made),
+        name=table.name,
+        title=published.title,
+        label=published.label,
+        positive=published.positive,
+        note=table.note,
+        changes=table.changes,
+        lines=lines,
+        shifts={name: tuple(_shifts(table, plan, results, name)) for name in plan.protocols},
+        provenance=Provenance.of(made, commit=results.commit),
+    )
+
+
+def _shifts(table: Table, plan: Plan, results: Results, protocol: str) -> Iterator[Shift]:
+    """The methods that have several areas in the table, each judged by the mean of them all."""
+    by_method: dict[str, list[tuple[Entry, Result]]] = {}
+    for entry in table.entries():
+        result = results.of(entry.cell(plan, protocol))
+        is_area = table.prevalence(entry.row, entry.column) is not None
+        if not result or not _ours(entry, protocol, result) or not is_area:
+            continue
+        if entry.published.mean is not None and result["more"].get("source", "") != STAND_IN:
+            by_method.setdefault(entry.measurement.method, []).append((entry, result))
+    for method, found in by_method.items():
+        if len(found) > 1:
+            yield _shift(table, method, found, protocol)
+
+
+def _shift(
+    table: Table, method: str, found: Sequence[tuple[Entry, Result]], protocol: str
+) -> Shift:
+    """The means over the figures, ours run by run.
+
+    The deviation of the published mean is at most the mean of the published deviations. It is as
+    much less as ours is, where our runs are enough to see that: figures that have nothing to do
+    with each other vary less together, and those of one data set do not.
+    """
+    entries = [entry for entry, _ in found]
+    terms = [terms_of(table, entry, result, protocol) for entry, result in found]
+    values = [result["values"][entry.key(protocol)] for entry, result in found]
+    means, stds = [e.published.mean for e in entries], [e.published.std for e in entries]
+    ours = Ours.of([fmean(run) for run in zip(*values, strict=True)])
+    spread = fmean(Ours.of(one).std for one in values)
+    less = min(ours.std / spread, 1.0) if ours.n >= _ENOUGH and spread > 0 else 1.0
+    published = Published(
+        fmean(mean for mean in means if mean is not None),
+        None if None in stds else less * fmean(std for std in stds if std is not None),
+    )
+    apart = [fmean(v) - (mean or 0.0) for v, mean in zip(values, means, strict=True)]
+    rounding = terms[0].rounding
+    below, above = (sum(sign * a > rounding + 1e-9 for a in apart) for sign in (-1, 1))
+    draws = [result["values"].get(entry.key(protocol) + BY_DRAW) for entry, result in found]
+    by_draw = Ours.of([fmean(d) for d in zip(*draws, strict=True)]) if all(draws) else None
+    if terms[0].runs == 1 and by_draw is None:
+        word = "differs" if below + above else "agrees"
+        verdict = Verdict(word, f"{len(found) - below - above} of {len(found)} equal when rounded")
+    else:
+        verdict = judge(published, ours, replace(terms[0], by_draw=by_draw))
+    return Shift(
+        method=method,
+        figures=len(found),
+        below=below,
+        above=above,
+        published=str(published),
+        ours=str(ours),
+        difference=fmean(apart),
+        verdict=verdict,
     )
 
 
@@ -126,16 +210,22 @@ def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> L
         verdicts[protocol] = _verdict(entry, result, ours[protocol], terms)
     terms, told = terms_of(table, entry, None, "paper"), verdicts["paper"]
     if told.word in _UNKNOWN and (reason := reason_for(entry, results, terms)):
-        told = Verdict(told.word, f"{told.reason}: {reason}")
+        told = replace(told, reason=f"{told.reason}: {reason}")
+    paper, difference = _told(entry, ours["paper"])
+    corrected, corrected_difference = _told(entry, ours["corrected"])
+    prevalence = table.prevalence(entry.row, entry.column)
     return Line(
-        entry.row,
-        entry.column,
-        str(entry.published),
-        *_told(entry, ours["paper"]),
-        told,
-        *_told(entry, ours["corrected"]),
-        verdicts["corrected"],
-        chance_passes(entry.published, terms, table.prevalence(entry.row, entry.column)),
+        row=entry.row,
+        column=entry.column,
+        published=str(entry.published),
+        margin=margin_of(entry.published.mean or 1.0),
+        paper=paper,
+        difference=difference,
+        verdict=told,
+        corrected=corrected,
+        corrected_difference=corrected_difference,
+        corrected_verdict=verdicts["corrected"],
+        passes_by_chance=chance_passes(entry.published, terms, prevalence),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
@@ -16,7 +17,7 @@ from paper.figures import FIGURES, Figure
 from paper.plan import Plan
 from paper.provenance import Provenance
 from paper.tables import TABLES
-from paper.verdicts import JUDGED, MARGIN, WORDS
+from paper.verdicts import JUDGED, WORDS
 
 MARKDOWN, HTML = "reproduction.md", "reproduction.html"
 
@@ -61,14 +62,7 @@ class Report:
         """What comes first, in a sentence for each protocol and one of what chance would pass."""
         published = sum(len(table.lines) for table in self.comparisons)
         published -= self.counted("ours alone", protocol=self.protocol)
-        told = []
-        for protocol in self.plan.protocols:
-            agree, differ, open_ = (self.counted(word, protocol=protocol) for word in JUDGED)
-            near = sum(t.count_near("cannot tell", protocol=protocol) for t in self.comparisons)
-            told.append(
-                f"By the {protocol} protocol {agree} agree with ours, {differ} differ, and of "
-                f"{open_} one cannot tell; in {near} of these the two means are within {MARGIN:g}."
-            )
+        told = [self._verdicts(protocol) for protocol in self.plan.protocols]
         by_chance = sum(table.passed_by_chance for table in self.comparisons)
         no_evidence = sum(
             table.agreeing_as_chance(protocol=self.protocol) for table in self.comparisons
@@ -85,12 +79,40 @@ class Report:
             *self.claims_summary,
         )
 
+    def _verdicts(self, protocol: str) -> str:
+        """How many figures have each verdict, with and without repeats, and how many methods."""
+        agree, differ, open_ = (self.counted(word, protocol=protocol) for word in JUDGED)
+        near = sum(t.count_near("cannot tell", protocol=protocol) for t in self.comparisons)
+        final = sum(table.count_final(protocol=protocol) for table in self.comparisons)
+        distinct = [line.by(protocol).word for line in self.distinct]
+        shifts = [s.verdict.word for table in self.comparisons for s in table.shifts[protocol]]
+        once, pooled = (
+            f"{words.count('agrees')} agree, {words.count('differs')} differ, of "
+            f"{words.count('cannot tell')} one cannot tell"
+            for words in (distinct, shifts)
+        )
+        return (
+            f"By the {protocol} protocol {agree} agree with ours, {differ} differ, and of {open_} "
+            f"one cannot tell; in {near} of these the two means are within the margin, and of "
+            f"{final} no number of our runs can tell. Each figure counted once: {once}. All areas "
+            f"of a method in a table taken together ({len(shifts)} means): {pooled}."
+        )
+
+    @property
+    def distinct(self) -> tuple[Line, ...]:
+        """The printed figures without those that the paper has in a table before."""
+        found: dict[tuple[Any, ...], Line] = {}
+        for table in self.comparisons:
+            for entry, line in zip(TABLES[table.name].entries(), table.lines, strict=True):
+                if entry.published.is_printed:
+                    found.setdefault((entry.study, entry.measurement, entry.published), line)
+        return tuple(found.values())
+
     @property
     def printed_again(self) -> int:
         """How many figures the paper has in a table before: the same of the same measurement."""
         entries = [e for table in self.comparisons for e in TABLES[table.name].entries()]
-        figures = [(e.study, e.measurement, e.published) for e in entries if e.published.is_printed]
-        return len(figures) - len(set(figures))
+        return sum(e.published.is_printed for e in entries) - len(self.distinct)
 
     @property
     def claims_summary(self) -> tuple[str, ...]:
@@ -123,13 +145,13 @@ def write_pages(found: Report, out: Path) -> tuple[Path, Path]:
 def html(found: Report) -> str:
     """The page as one file: styles and pictures are in it, nothing is fetched."""
     page = _template("page.html.jinja", autoescape=True)
-    return page.render(found=found, words=WORDS, margin=MARGIN, number=number)
+    return page.render(found=found, words=WORDS, number=number)
 
 
 def markdown(found: Report) -> str:
     """The same without pictures."""
     page = _template("page.md.jinja", autoescape=False)
-    return page.render(found=found, words=WORDS, margin=MARGIN, number=number, cell=_markdown_cell)
+    return page.render(found=found, words=WORDS, number=number, cell=_markdown_cell)
 
 
 def number(value: float | None, digits: int) -> str:

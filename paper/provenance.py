@@ -83,8 +83,8 @@ class Provenance:
     stale: int
 
     @classmethod
-    def of(cls, made: Iterable[Mapping[str, Any]]) -> "Provenance":
-        """Of what each result says of its making.
+    def of(cls, made: Iterable[Mapping[str, Any]], *, commit: str = "") -> "Provenance":
+        """Of what each result says of its making; the code is that of `commit`, by default ours.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class Provenance:
         >>> work.hours, work.processor_hours
         (1.0, 0.5)
         """
-        made, now = list(made), here()["commit"]
+        made, now = list(made), commit or here()["commit"]
         stale = [is_stale(one) for one in made]
         older = [
             one

@@ -15,10 +15,12 @@ from scipy import stats
 from paper.published import Ours, Published, constant_area
 
 MARGIN = 0.02  # of areas and shares: what a reader would take for the same figure
+RELATIVE_MARGIN = 0.2  # of figures below 0.1, such as areas of rare kinds: this share of them
 LEVEL = 0.05  # of each one-sided test, and of the two-sided one
 JUDGED = {
-    "agrees": f"the two lie within {MARGIN:g} of each other, by two one-sided tests at "
-    f"{LEVEL:.0%}; of a method without chance, they are equal when rounded",
+    "agrees": f"the two lie within {MARGIN:g} of each other, or {RELATIVE_MARGIN:.0%} of a "
+    f"published figure below {MARGIN / RELATIVE_MARGIN:g}, by two one-sided tests at {LEVEL:.0%}; "
+    "of a method without chance, they are equal when rounded",
     "differs": f"they do not, and a two-sided test at {LEVEL:.0%} tells them apart, as it would "
     "one in twenty of those that are the same; of a method without chance, they are not equal when "
     "rounded",
@@ -34,10 +36,15 @@ WORDS = {**JUDGED, "ours alone": "the paper has no such figure", **MISSING}
 
 @dataclass(frozen=True)
 class Verdict:
-    """A word of `WORDS`, and why."""
+    """A word of `WORDS`, and why.
+
+    `is_final` says of a figure of which one cannot tell that no number of our runs would change
+    that: the published spread alone is too wide.
+    """
 
     word: str
     reason: str
+    is_final: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,13 +70,24 @@ class Terms:
     one_draw: bool = False
 
 
+def margin_of(mean: float) -> float:
+    """How far from a published mean a figure may be to agree with it.
+
+    Examples
+    --------
+    >>> margin_of(0.9), round(margin_of(0.022), 4)
+    (0.02, 0.0044)
+    """
+    return min(MARGIN, RELATIVE_MARGIN * abs(mean))
+
+
 def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
     """Compare what was measured with what was published.
 
     Examples
     --------
-    >>> judge(Published(0.90, 0.01), Ours(0.905, 0.01, 20), Terms(runs=20))
-    Verdict(word='agrees', reason='apart by +0.005, give or take 0.007')
+    >>> judge(Published(0.90, 0.01), Ours(0.905, 0.01, 20), Terms(runs=20)).reason
+    'apart by +0.005, give or take 0.007'
     >>> judge(Published(0.90, 0.01), Ours(0.86, 0.01, 20), Terms(runs=20)).word
     'differs'
     >>> judge(Published(0.90, 0.1), Ours(0.905, 0.01, 20), Terms(runs=3)).word
@@ -83,17 +101,19 @@ def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
     if terms.runs == 1 and terms.by_draw is None:
         word = "agrees" if abs(apart) <= terms.rounding + 1e-9 else "differs"
         return Verdict(word, f"apart by {apart:+.3f}, without chance")
-    error, freedom = standard_error(_widest(published, ours, terms), ours, terms)
-    one_sided, two_sided = (stats.t.ppf(1 - share, freedom) for share in (LEVEL, LEVEL / 2))
-    if abs(apart) + terms.rounding + one_sided * error <= MARGIN + 1e-9:
-        word = "agrees"
-    elif abs(apart) - terms.rounding - two_sided * error > 1e-9:
-        word = "differs"
-    else:
-        word = "cannot tell"
+    widest, margin = _widest(published, ours, terms), margin_of(published.mean)
+    error, freedom = standard_error(widest, ours, terms)
+    one_sided, two_sided = _quantiles(freedom)
+    word = _word(apart, error, freedom, margin=margin, rounding=terms.rounding)
     told = f"apart by {apart:+.3f}, give or take {two_sided * error + terms.rounding:.3f}"
+    if margin < MARGIN:
+        told += f", with a margin of {margin:.3f}"
+    if word == "cannot tell":
+        alone = standard_error(widest, replace(ours, std=0.0, n=1), _of_theirs(terms))
+        if _word(apart, *alone, margin=margin, rounding=terms.rounding) == word:
+            return Verdict(word, f"{told}; no number of our runs can tell", is_final=True)
     if terms.one_draw and word != "cannot tell":
-        room = MARGIN - abs(apart) if word == "agrees" else abs(apart)
+        room = margin - abs(apart) if word == "agrees" else abs(apart)
         quantile = one_sided if word == "agrees" else two_sided
         least = sqrt(max(((room - terms.rounding) / quantile) ** 2 - error**2, 0.0) / 2)
         told += (
@@ -101,6 +121,27 @@ def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
         )
         told += " undo it"
     return Verdict(word, told)
+
+
+def _word(apart: float, error: float, freedom: float, *, margin: float, rounding: float) -> str:
+    """The verdict on a difference of two means with this standard error."""
+    one_sided, two_sided = _quantiles(freedom)
+    if abs(apart) + rounding + one_sided * error <= margin + 1e-9:
+        return "agrees"
+    return "differs" if abs(apart) - rounding - two_sided * error > 1e-9 else "cannot tell"
+
+
+def _quantiles(freedom: float) -> tuple[float, float]:
+    """Of the one-sided tests and of the two-sided one."""
+    one_sided, two_sided = (stats.t.ppf(1 - share, freedom) for share in (LEVEL, LEVEL / 2))
+    return float(one_sided), float(two_sided)
+
+
+def _of_theirs(terms: Terms) -> Terms:
+    """With the spread of their draw alone: `standard_error` counts that of both."""
+    if terms.by_draw is None:
+        return terms
+    return replace(terms, by_draw=replace(terms.by_draw, std=terms.by_draw.std / sqrt(2)))
 
 
 def _widest(published: Published, ours: Ours, terms: Terms) -> Published:
