@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 PATHS = (
-    *(f"/m/pumps/{name}" for name in ("inbox", "groups", "judge", "model", "watch")),
+    *(f"/m/pumps/{name}" for name in ("inbox", "groups", "judge", "verdicts", "model", "watch")),
     *("/settings", "/playground", "/m/hostile/inbox"),
 )
 
@@ -300,7 +300,7 @@ def test_enter_in_a_field_previews_the_kind_that_is_typed_or_nothing(served, pag
     page.goto(f"/m/pumps/{path if path != 'alarm' else f'alarms/{leak}'}")
     if path != "alarm":
         page.locator("#list input[name=id][type=checkbox]").first.check()
-    note = page.locator("#verdict input[name=note]")
+    note = page.locator("[data-new-kind]" if path == "alarm" else "#verdict [name=note]")
     note.press("Enter")
     expect(page.locator("#say")).to_have_text("Nothing chosen: name a kind, or choose a verdict")
     assert asked == []
@@ -312,7 +312,7 @@ def test_enter_in_a_field_previews_the_kind_that_is_typed_or_nothing(served, pag
     if path.startswith("inbox"):
         page.locator("#verdict input[name=to]").fill("ada")
         page.keyboard.press("Enter")
-        expect(page.locator("#panel")).to_contain_text("1 alarm with ada")
+        expect(page.locator("#panel")).to_contain_text("1 alarm assigned to ada")
         served.console.ws.alarms.assign([leak], None)
 
 
@@ -535,8 +535,24 @@ def test_on_a_telephone_verdicts_come_before_long_tables(served, page):
     assert score["x"] + score["width"] <= chip["x"]
 
 
+def test_filters_are_folded_on_a_telephone_unless_one_is_set(page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/m/pumps/inbox")
+    expect(page.locator("#kind")).to_be_hidden()
+    page.get_by_text("Filters", exact=True).click()
+    expect(page.locator("#kind")).to_be_visible()
+    page.goto("/m/pumps/inbox?kind=leak")
+    expect(page.locator("#kind")).to_be_visible()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto("/m/pumps/inbox")
+    expect(page.locator("#kind")).to_be_visible()
+
+
 @pytest.mark.extra
-def test_the_watch_draws_its_picture(page):
+def test_the_watch_draws_its_picture(served, page):
+    counts = schema.counts
+    with served.console.ws.store.writing() as connection:  # the rows came minutes ago
+        connection.execute(counts.update().values(minute=counts.c.minute - 120))
     page.goto("/m/pumps/watch")
     expect(page.locator(".plot canvas")).to_be_visible()
     page.get_by_text("As a table").click()

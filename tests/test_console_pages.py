@@ -1,12 +1,15 @@
 """The console's pages as the server writes them: every view, without a browser and its scripts."""
 
 import html
+import json
 import re
+import time
 from importlib.resources import files
 
 import pytest
 from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
 from fastapi.testclient import TestClient
+from sqlalchemy import delete, insert, select
 
 from eqsep.evaluation.promises import Share
 from eqsep.serve import schema
@@ -15,7 +18,7 @@ from eqsep.serve.console.pages import Assets
 from eqsep.serve.ledger import done
 
 HOME = "http://127.0.0.1"
-SCREENS = ("inbox", "groups", "judge", "model", "watch")
+SCREENS = ("inbox", "groups", "judge", "verdicts", "model", "watch")
 STATIC = files("eqsep.serve.console") / "static"
 
 
@@ -374,6 +377,79 @@ def test_the_gap_between_incidents_is_set(console, client):
     assert 'name="gap" value="2.5"' in client.get("/settings?model=pumps").text
     post(client, "/m/pumps/settings", entity="machine", gap="")
     assert "gap" not in console.ws.ledger.settings("pumps")
+
+
+def test_rows_that_never_alarmed_are_normal_and_no_false_alarm(console, client):
+    assert ">Normal <kbd>1" in client.get("/m/pumps/judge").text
+    assert "False alarm" not in client.get("/m/pumps/judge").text
+    quiet = console.ws.alarms.inbox("pumps", Filter(state="quiet")).alarms[0].id
+    page = client.get(f"/m/pumps/alarms/{quiet}").text
+    assert "False alarm" not in page
+    assert page.count('name="note"') == 1
+    told = post(client, "/m/pumps/preview", id=quiet, choice="verdict:false alarm").text
+    assert re.search(r'1 row as <span class="chip">normal</span>', told)
+    assert "False alarm <kbd>1" in client.get("/m/pumps/inbox").text
+    leak = open_alarms(console, kind="leak")[0].id
+    told = post(client, "/m/pumps/preview", id=leak, choice="verdict:false alarm").text
+    assert re.search(r'1 alarm as <span class="chip">false alarm</span>', told)
+
+
+def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there(console, client):
+    def plotted():
+        page = client.get("/m/pumps/watch").text
+        return page, json.loads(html.unescape(re.search('data-plot="([^"]*)"', page)[1]))
+
+    counts, now = schema.counts, int(time.time()) // 60 * 60
+    key = {"model": "pumps", "version": console.ws.ledger.live("pumps").id, "worker": "w"}
+    minutes = {now - 3600: 7, now - 3480: 9, now: 5, now + 60: 6}  # two have not ended
+    with console.ws.store.writing() as connection:
+        mine = counts.c.model == "pumps"
+        before = connection.execute(select(counts).where(mine)).all()
+        connection.execute(delete(counts).where(mine))
+        for minute, rows in minutes.items():
+            values = {"minute": minute, "rows": rows, "alarms": 1, "shadow_alarms": 0}
+            connection.execute(insert(counts).values(**key, **values))
+    page, (at, rows, alarms) = plotted()
+    assert at == [now - 3600, now - 3540, now - 3480]
+    assert (rows, alarms) == ([7, 0, 9], [1, 0, 1])
+    assert "Shadow" not in page
+    post(client, "/m/pumps/shadow", version=key["version"])
+    page, found = plotted()
+    assert (len(found), "Shadow" in page) == (4, True)
+    post(client, "/m/pumps/shadow", version="")
+    with console.ws.store.writing() as connection:
+        connection.execute(delete(counts).where(mine))
+    assert "Fewer than two whole minutes with rows" in client.get("/m/pumps/watch").text
+    with console.ws.store.writing() as connection:
+        connection.execute(insert(counts), [row._asdict() for row in before])
+
+
+def test_verdicts_are_reviewed_by_who_gave_them_and_what(console, client):
+    first, second, third = (alarm.id for alarm in open_alarms(console, kind="leak"))
+    ws = console.ws
+    (mine,) = ws.verdicts.give([first], "unsure", note="ask the plant", by="ada").verdicts
+    given = ws.verdicts.give([second, third], "expected", by="bob").verdicts
+    ws.verdicts.undo([given[1].id], by="ada")
+
+    def found(query):
+        page = client.get(f"/m/pumps/verdicts?age=86400&{query}").text
+        return page, [int(n) for n in re.findall(r'<th scope="row"><a href="[^"]*/(\d+)"', page)]
+
+    assert found("by=ada")[1] == [first]
+    assert "ask the plant" in found("by=ada&verdict=unsure")[0]
+    assert found("by=bob")[1] == [third, second]
+    page, numbers = found("by=bob&undone=no")
+    assert numbers == [second]
+    assert "1 verdict: bob 1<" in page
+    page, numbers = found("by=bob&undone=yes")
+    assert (numbers, "taken back by ada" in page) == ([third], True)
+    assert found("kind=leak&by=bob")[1] == []
+    assert "No verdicts here" in found("by=nobody")[0]
+    assert client.get("/m/pumps/verdicts?verdict=maybe").status_code == 422
+    assert client.get("/m/pumps/verdicts?age=old").status_code == 422
+    assert 'value="bob" selected' not in page
+    assert "<option selected>bob</option>" in page
+    ws.verdicts.undo([mine.id, given[0].id], by="ada")
 
 
 def test_those_who_only_look_have_no_forms_and_may_not_post(console):

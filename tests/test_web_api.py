@@ -157,6 +157,9 @@ def test_a_verdict_teaches_and_its_undo_brings_the_very_bits_back(service, clien
     assert {(one["by"], one["kind"], one["note"]) for one in told} == {
         ("admin", "overheated", "seen")
     }
+    for query, n in (("by=admin&undone=false", len(told)), ("by=eve", 0), ("verdict=unsure", 0)):
+        assert len(client.get(f"/api/v1/models/machines/verdicts?{query}").json()) == n
+    assert client.get("/api/v1/models/machines/verdicts?verdict=maybe").status_code == 422
     numbers = [verdict["id"] for verdict in given["verdicts"]]
     undone = client.post("/api/v1/verdicts/undo", json={"verdicts": numbers}).json()
     assert undone["digest"] == before

@@ -216,8 +216,8 @@ class _Encoded:
         self._rows: dict[str, dict[int, np.ndarray]] = {}
         self._lock = threading.Lock()
 
-    def rows(self, name: str, model: Model, numbers: Sequence[int]) -> np.ndarray:
-        """The rows with these numbers.  -> (n_rows, n_encoded)"""
+    def rows(self, name: str, model: Model, numbers: Sequence[int]) -> tuple[list[int], np.ndarray]:
+        """The rows with these numbers that are stored, and their numbers."""
         with self._lock:
             if self._plans.get(name) is not model.plan:
                 self._plans[name], self._rows[name] = model.plan, {}
@@ -230,7 +230,9 @@ class _Encoded:
                 found = self._store.rows(query.where(_among(new[start : start + AT_ONCE])))
                 encoded = model.plan.encode(rows_for(model, [row.row for row in found]))
                 kept |= zip((row.id for row in found), encoded, strict=True)
-            return np.stack([kept[number] for number in numbers])
+            there = [number for number in numbers if number in kept]
+            width = len(model.plan.encoder.counted)
+            return there, np.reshape([kept[number] for number in there], (-1, width))
 
     def clear(self) -> None:
         """Drop all rows from memory."""
@@ -502,12 +504,12 @@ class Alarms:
     def said_by(
         self, model: Model, version: int, name: str, numbers: Sequence[int], *, named: bool = True
     ) -> dict[int, Said]:
-        """What a model says about stored rows; if they are not `named`, alarms have the kind ""."""
+        """What a model says about rows that are stored; without names, alarms have the kind ""."""
         last, known = self._named
         known = known if named and last is model else {}
         new = [number for number in numbers if number not in known]
         if new:
-            rows = self._encoded.rows(name, model, new)
+            new, rows = self._encoded.rows(name, model, new)
             if named:
                 said = model.judge(rows)
             else:
@@ -523,7 +525,9 @@ class Alarms:
             known = known | dict(zip(new, said.each(), strict=True))
         if named:
             self._named = model, known  # what was previewed is mostly given next
-        return {number: Said(version=version, **known[number]) for number in numbers}
+        return {
+            number: Said(version=version, **known[number]) for number in numbers if number in known
+        }
 
     def forget_kept(self) -> None:
         """Drop rows from memory, once the store no longer has some of them."""

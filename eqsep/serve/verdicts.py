@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict
 from sqlalchemy import ColumnElement, Connection, and_, func, insert, null, select, update
 
 from eqsep.detector import Detector
@@ -83,6 +84,37 @@ class Preview:
     fits: dict[str, Fit]  # how well the first row fits each kind
     threshold: tuple[float, float]  # before and after
     warnings: tuple[str, ...]
+
+
+class Reviewed(BaseModel):
+    """Which verdicts are asked for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: texts.Text | None = None
+    verdict: Literal["true", "false alarm", "expected", "unsure"] | None = None
+    kind: texts.Text | None = None
+    since: float | None = None  # in seconds since 1970
+    undone: bool | None = None  # None: those that stand and those taken back
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """The same in SQL."""
+        table = schema.verdicts.c
+        found = [
+            column == value
+            for column, value in ((table.by, self.by), (table.kind, self.kind))
+            if value
+        ]
+        if self.verdict is not None:
+            found.append(table.verdict == self.verdict)
+        if self.since is not None:
+            found.append(table.at >= self.since)
+        if self.undone is not None:
+            found.append(table.undone_at.is_not(None) == self.undone)
+        return found
+
+
+_ALL = Reviewed()
 
 
 @dataclass(frozen=True)
@@ -189,7 +221,8 @@ class Verdicts:
             after = after_learning(before, _lesson(alarms, verdict, kind))
         asked = [*numbers, *others]
         then = self._alarms.said_by(after, live, name, asked, named=named)
-        changes = self._changes({n: then[n] for n, now in others.items() if _differs(now, then[n])})
+        differ = {n: then[n] for n in others if n in then and _differs(others[n], then[n])}
+        changes = self._changes(differ)
         stay = [c for c in changes if c.alarm.now.alarm and c.then.alarm]
         return Preview(
             rows=[Change(alarm, then[alarm.id]) for alarm in alarms],
@@ -355,9 +388,19 @@ class Verdicts:
         """All verdicts on a row, also those taken back, the newest first."""
         return self._found(schema.verdicts.c.row == number)
 
-    def latest(self, model: str, *, limit: int = 50) -> list[Verdict]:
-        """The latest verdicts on rows of a model, the newest first."""
-        return self._found(schema.verdicts.c.model == model, limit=limit)
+    def latest(
+        self, model: str, wanted: Reviewed = _ALL, *, limit: int = 50, offset: int = 0
+    ) -> list[Verdict]:
+        """The latest verdicts on rows of a model that pass a filter, the newest first."""
+        where = (schema.verdicts.c.model == model, *wanted.conditions())
+        return self._found(*where, limit=limit, offset=offset)
+
+    def counted(self, model: str, wanted: Reviewed = _ALL) -> dict[str, int]:
+        """How many verdicts that pass a filter each person has given, the busiest first."""
+        table = schema.verdicts.c
+        query = select(table.by, func.count()).where(table.model == model, *wanted.conditions())
+        found = self._store.rows(query.group_by(table.by).order_by(func.count().desc(), table.by))
+        return {by: int(n) for by, n in found}
 
     def together(self, model: str, *, limit: int = 10) -> list[list[Verdict]]:
         """The latest verdicts, in lists of those that were given, and undone, together."""
@@ -382,10 +425,12 @@ class Verdicts:
         same = and_(table.c.model == model, table.c.at == verdict.at, table.c.by == verdict.by)
         return self._found(same, table.c.undone_at.is_(None))[::-1]
 
-    def _found(self, *where: ColumnElement[bool], limit: int | None = None) -> list[Verdict]:
+    def _found(
+        self, *where: ColumnElement[bool], limit: int | None = None, offset: int | None = None
+    ) -> list[Verdict]:
         """The verdicts that meet all conditions, the newest first."""
         table = schema.verdicts
-        query = select(table).where(*where).order_by(table.c.id.desc()).limit(limit)
+        query = select(table).where(*where).order_by(table.c.id.desc()).limit(limit).offset(offset)
         return [verdict_of(row) for row in self._store.rows(query)]
 
     def teach(

@@ -22,7 +22,16 @@ from eqsep.serve.incidents import Incident, over_time
 from eqsep.serve.ledger import entity_column
 from eqsep.serve.store import Missing
 from eqsep.serve.texts import LARGEST, Number, number
-from eqsep.serve.verdicts import FALSE, TEACHING, TRUE, Change, Preview, fits_now
+from eqsep.serve.verdicts import (
+    FALSE,
+    TEACHING,
+    TRUE,
+    VERDICTS,
+    Change,
+    Preview,
+    Reviewed,
+    fits_now,
+)
 from eqsep.serve.web.guards import Judge
 
 PER_PAGE = 50
@@ -40,6 +49,7 @@ _FOLDS = {"incident": "incidents", "alarm": "single alarms"}
 _CHOSEN = {"by": "incident", "state": "open", "order": "at", "min_score": ""}  # filters at first
 _CHOSEN |= dict.fromkeys(("kind", "entity", "assignee", "column", "value"), "")
 _CHOSEN |= dict.fromkeys(("age", "since", "until"), "")
+_REVIEWED = ("by", "verdict", "kind", "age", "undone")  # filters of verdicts
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
@@ -58,10 +68,15 @@ def _query(chosen: dict[str, str]) -> str:
     return query and query + "&"
 
 
+def _since(age: str) -> float:
+    """When something of an age in seconds began."""
+    return time.time() - number(age, what="seconds")
+
+
 def _filter(chosen: dict[str, str]) -> Filter:
     given: dict[str, Any] = {n: text for n, text in chosen.items() if text and n != "by"}
     if "age" in given:
-        given["since"] = time.time() - number(given.pop("age"), what="seconds")
+        given["since"] = _since(given.pop("age"))
     try:
         return Filter(**given)
     except ValidationError as error:
@@ -319,6 +334,42 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         values = {"preview": found, "renamed": _renamed(found)}
         return pages.panel(request, "panel_names.html", heading="Names", **values)
 
+    @routes.get("/m/{model}/verdicts")
+    def review(request: Request, model: str, page: int = 1) -> Response:
+        asked, page = request.query_params, max(page, 1)
+        chosen = {name: asked.get(name, "").strip() for name in _REVIEWED}
+        given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
+        query = urlencode(given)
+        if "age" in given:
+            given["since"] = _since(given.pop("age"))
+        if "undone" in given:
+            given["undone"] = given["undone"] == "yes"
+        try:
+            wanted = Reviewed(**given)
+        except ValidationError as error:
+            raise RequestValidationError(error.errors()) from error
+        found = ws.verdicts.latest(model, wanted, limit=PER_PAGE, offset=PER_PAGE * (page - 1))
+        judged = ws.alarms.some(list({verdict.row for verdict in found}))
+        counted = ws.verdicts.counted(model, wanted)
+        total = sum(counted.values())
+        return pages.show(
+            request,
+            "verdicts.html",
+            heading="Verdicts",
+            verdicts=found,
+            alarms={alarm.id: alarm for alarm in judged},
+            counted=counted,
+            total=total,
+            page=page,
+            pages=max(1, math.ceil(total / PER_PAGE)),
+            chosen=chosen,
+            query=query and query + "&",
+            people=ws.verdicts.counted(model),
+            kinds=list(ws.ledger.places(model)),
+            words=VERDICTS,
+            ages=_AGES,
+        )
+
     @routes.post("/m/{model}/verdicts")
     def give(request: Request, by: Judge, model: str, form: Posted) -> Response:
         said = _judgement(form)
@@ -358,12 +409,12 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
     def assign(request: Request, by: Judge, form: Posted) -> Response:
         ids, to = _numbers(form, "id"), str(form.get("to", "")).strip()
         if not ids:
-            raise UserError("Select the alarms to hand over: none is selected.")
+            raise UserError("Select the alarms to assign: none is selected.")
         ws.alarms.assign(ids, to or None)
         ws.people.log(by, "assigned", rows=ids, to=to)
-        values = {"detail": f"{plural(len(ids), 'alarm')} with {to or 'nobody'}"}
+        values = {"detail": f"{plural(len(ids), 'alarm')} assigned to {to or 'nobody'}"}
         return pages.panel(
-            request, "panel_said.html", heading="Handed over", changed_alarms=True, **values
+            request, "panel_said.html", heading="Assigned", changed_alarms=True, **values
         )
 
     @routes.post("/m/{model}/alarms/{number}/note")

@@ -28,8 +28,8 @@ _OPERATIONS = {
     MERGE: "merged with",
     REVERT: "back to",
 }
-_LEAST, _MOST = 20, 180  # minutes that are shown
-_SERIES = ("at", "rows", "alarms", "shadow_alarms")
+_MOST = 180  # minutes that are shown
+_SERIES = ("at", "rows", "alarms")
 ROLES = (("view", "look"), ("judge", "and give verdicts"), ("admin", "and everything else"))
 _ENTRIES = 100
 
@@ -83,15 +83,20 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
     @routes.get("/m/{model}/watch")
     def watch(request: Request, model: str) -> Response:
         status = ws.watching.status(model)
-        shown = _every(status.per_minute)
+        now = int(time.time()) // 60 * 60
+        shown = _every([minute for minute in status.per_minute if minute.at < now])
+        has_shadow = ledger.shadow(model) is not None or any(m.shadow_alarms for m in shown)
+        series = [*_SERIES, *(["shadow_alarms"] if has_shadow else [])]
         return pages.show(
             request,
             "watch.html",
             heading="Watch",
             watch=status,
             too_high=round(1 / DELTA),
-            plotted=[[getattr(minute, name) for minute in shown] for name in _SERIES],
-            per_minute_now=f"{shown[-2].rows:,}",
+            plotted=[[getattr(minute, name) for minute in shown] for name in series],
+            shown=shown,
+            has_shadow=has_shadow,
+            per_minute_now=sum(minute.rows for minute in shown if minute.at == now - 60),
         )
 
 
@@ -116,10 +121,11 @@ def _facts(model: Model) -> list[tuple[str, str]]:
 
 
 def _every(counted: list[Minute]) -> list[Minute]:
-    """The last minutes, also those without rows."""
-    last = int(time.time()) // 60 * 60
-    found = {minute.at: minute for minute in counted}
-    first = max(min([last - 60 * _LEAST, *found]), last - 60 * _MOST)
+    """The minutes from the first with rows to the last, also those between without any."""
+    if not counted:
+        return []
+    found, last = {minute.at: minute for minute in counted}, counted[-1].at
+    first = max(counted[0].at, last - 60 * (_MOST - 1))
     return [found.get(at, Minute(at, 0, 0, 0)) for at in range(first, last + 1, 60)]
 
 

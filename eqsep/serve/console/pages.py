@@ -18,7 +18,7 @@ from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_OF_MODEL = ("inbox", "groups", "judge", "model", "watch")
+_OF_MODEL = ("inbox", "groups", "judge", "verdicts", "model", "watch")
 
 
 class Assets:

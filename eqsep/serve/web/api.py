@@ -24,7 +24,7 @@ from eqsep.serve.ledger import Replay, Version
 from eqsep.serve.people import Entry, Person, Session
 from eqsep.serve.purging import Purged
 from eqsep.serve.texts import Invalid, Note, Number, Text
-from eqsep.serve.verdicts import Given, Preview
+from eqsep.serve.verdicts import Given, Preview, Reviewed
 from eqsep.serve.watching import Watch
 from eqsep.serve.web.guards import Admin, Judge, Viewer, person, require
 from eqsep.serve.web.limits import TooMany, problem, refused
@@ -152,6 +152,13 @@ class Sought(Filter):
     offset: Number = 0
 
 
+class Review(Reviewed):
+    """Which verdicts are asked for."""
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    offset: Number = 0
+
+
 class Judgement(Body):
     """A verdict on rows: "true" with its kind, "false alarm", "expected" or "unsure"."""
 
@@ -265,9 +272,9 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
     ws = service.ws
 
     @routes.get("/models/{name}/verdicts")
-    def latest(_: Viewer, name: str, limit: Limit = 50) -> list[Verdict]:
-        """The latest verdicts, the newest first."""
-        return ws.verdicts.latest(name, limit=limit)
+    def latest(_: Viewer, name: str, sought: Annotated[Review, Query()]) -> list[Verdict]:
+        """The latest verdicts that pass the filter, the newest first."""
+        return ws.verdicts.latest(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.post("/verdicts")
     def give(by: Judge, asked: Judgement) -> Given:

@@ -157,7 +157,7 @@ function name() {
   field.focus();
 }
 
-/* Enter in a field of the verdicts: hand over, or preview the kind that is typed; else nothing. */
+/* Enter in a field of the verdicts: assign, or preview the kind that is typed; else nothing. */
 
 function enter(field) {
   if (field.name === "to") one("#verdict [data-assign]").click();
@@ -210,7 +210,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
   const writes = target.matches('input:not([type="checkbox"]), select, textarea, canvas');
   if (writes && key !== "Escape") {
-    if (key === "Enter" && target.closest("#verdict")) {
+    if (key === "Enter" && target.matches("#verdict input")) {
       event.preventDefault();
       enter(target);
     }
@@ -270,6 +270,7 @@ document.addEventListener("DOMContentLoaded", () => {
   count();
   keepOrder();
   fit();
+  if (matchMedia("(max-width: 760px)").matches) for (const fold of all("[data-folds]:not([data-set])")) fold.open = false;
   const nav = one(".side nav");
   nav.scrollLeft = (one("[aria-current]", nav)?.offsetLeft ?? 0) - 100; // on narrow screens it scrolls
 });

@@ -23,7 +23,7 @@
           { label: "minute" },
           series("rows", "--accent", "rows"),
           series("alarms", "--bad", "alarms"),
-          series("shadow’s alarms", "--warn", "alarms", [5, 4]),
+          ...(data.length > 3 ? [series("shadow’s alarms", "--warn", "alarms", [5, 4])] : []),
         ],
       },
       data,
