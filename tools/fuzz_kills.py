@@ -29,7 +29,7 @@ import numpy as np
 from eqsep import Detector, load_model
 from eqsep.files import written_whole
 
-OLD = b"old"
+OLD = b"file,row,reason,text\n"  # bad rows go to a file of such ones, or to a new one
 BEYOND_YOUTH = 3600  # seconds after which what nobody writes any more is taken for a rest
 ROWS = 120
 COMMANDS: dict[str, tuple[list[str], float]] = {  # and ten to which power steps there may be
