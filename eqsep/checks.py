@@ -42,6 +42,7 @@ _LEAST_ABOVE = {
     "made-up rows far from all": 0.1,
 }
 HELD_OUT, LEARNT, MADE_UP = _LEAST_ABOVE
+_SCORED = 10  # anomalies: fewer tell little of how many are caught
 _LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
 _FEWEST_DISTINCT = 20  # rows: fewer may occur equally often by chance
@@ -427,7 +428,7 @@ def check_threshold(
     """
     n = len(scores)
     above = float(np.sum(scores > threshold)) / max(n, 1)
-    if n < _ENOUGH or above >= _LEAST_ABOVE[of]:
+    if n < _SCORED or above >= _LEAST_ABOVE[of]:
         return []
     later = ", and fewer new ones will" if of == LEARNT else ""
     few = f"Of {n:,} {of} {above:.0%} score above the threshold, {threshold:.3f}{later}"
