@@ -22,13 +22,15 @@ steps that its report advises, are then measured on the other rows:
   raises an alarm in less than half of the rows
 - all others: whether what was done to the table is what they say
 
-One line is printed for each warning that came, or should have, as cases are done; then the table.
+One line is printed for each warning that came, or should have, as cases are done; then the table,
+also if the run is stopped with Ctrl-C.
 """
 
 import argparse
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import get_context
@@ -761,6 +763,9 @@ def table_of(verdicts: list[Verdict]) -> Iterator[str]:
         yield f"{name:<40}{right + wrong:>7}{right:>7}{wrong:>7}{share:>7}{missing:>9}"
 
 
+_WORDS = {True: "right", False: "WRONG", None: "not measured"}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", help="default: all")
@@ -774,19 +779,20 @@ def main() -> None:
     if options.sample is not None:
         order = np.random.default_rng(options.seed).permutation(len(wanted))
         wanted = [wanted[i] for i in order[: options.sample]]
-    found, done_cases = [], 0
-    with get_context("spawn").Pool(options.processes) as pool:
+    found: list[Verdict] = []
+    n_done = 0
+    with get_context("spawn").Pool(options.processes) as pool, suppress(KeyboardInterrupt):
         for case, verdicts in pool.imap_unordered(_ran, wanted):
             if isinstance(verdicts, str):
                 print(f"{case.table} | {case.damage} | left out: {verdicts}", flush=True)
                 continue
-            done_cases += 1
+            n_done += 1
             found += verdicts
             for one in verdicts:
-                word = "missing" if not one.came else {True: "right", False: "WRONG"}.get(one.right)
+                word = "missing" if not one.came else _WORDS[one.right]
                 text = " ".join(one.text.split())[:110]
                 print(f"{case.table} | {case.damage} | {one.warning} | {word} | {text}", flush=True)
-    print(f"\n{done_cases:,} of {len(wanted):,} cases")
+    print(f"\n{n_done:,} of {len(wanted):,} cases")
     print("\n".join(table_of(found)))
 
 

@@ -29,7 +29,8 @@ _SPANS = 3  # of the dates that were learnt: how long a model may be used
 _MORE_ALARMS = 3  # times the promised rate of false alarms: worth a warning
 _LEAKS = 0.99  # the average precision of a column above which it gives the labels away
 _MANY = 40  # anomalies: with fewer, a column that is no leak may come near that
-_WRONG_ROWS, _WRONG_ANOMALIES = 0.01, 0.05  # shares of a leak that somebody has corrected in part
+_WRONG_ROWS = 0.01  # the share of the rows that disagree with a leak
+_WRONG_NUMBERS, _WRONG_NAMES = 0.05, 1 / 8  # the same in shares of the anomalies
 _MOST_CODES, _ROWS_A_CODE = 50, 4  # distinct numbers, and rows for each: others are measured
 _MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
 # Of an anomalous kind, or of all anomalies, the share that a flag marks if it is a label.
@@ -38,10 +39,11 @@ _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
 # Above the threshold, at least: with fewer, less than half of new anomalies are.
 _LEAST_ABOVE = {
     "held-out anomalies": 0.5,
-    "learnt anomalies": 0.7,
+    "learnt anomalies": 0.65,
     "made-up rows far from all": 0.1,
 }
 HELD_OUT, LEARNT, MADE_UP = _LEAST_ABOVE
+_SCORED = 10  # anomalies: fewer tell little of how many are caught
 _LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
 _FEWEST_DISTINCT = 20  # rows: fewer may occur equally often by chance
@@ -235,8 +237,8 @@ def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) ->
 
     It does if its average precision is above .99 (1 for less than 40 anomalies), by its numbers in
     either direction or by the share of anomalies at each of its values; if at most 1 % of the rows
-    and 5 % of the anomalies disagree; or if it has two values, one of them in anomalous rows only:
-    in most rows of a kind.
+    and 5 % of the anomalies disagree, of names and codes an eighth; or if it has two values, one of
+    them in anomalous rows only: in most rows of a kind.
     """
     known = code >= 0
     is_anomaly = code[known] > 0
@@ -244,8 +246,7 @@ def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) ->
         return []
     found = []
     for column in rows.columns:
-        scores = [s for s in _scores(column, known, is_anomaly) if _may_leak(s, is_anomaly)]
-        leak = max((_ranked(score, is_anomaly) for score in scores), default=_NO)
+        leak = max(_rankings(column, known, is_anomaly), default=_NO)
         if leak.is_leak:
             what = f"tells anomalous rows from normal ones{leak}"
         elif (mark := _marked(column, code, kinds)) is not None:
@@ -270,13 +271,13 @@ class _Ranking(NamedTuple):
     wrong: int  # rows on the wrong side of the best limit
     rows: int
     anomalies: int
+    tolerated: float = 0.0  # rows that may be wrong
 
     @property
     def is_leak(self) -> bool:
         if self.average_precision > _LEAKS:
             return not self.wrong or self.anomalies >= _MANY
-        agrees = self.wrong <= min(_WRONG_ROWS * self.rows, _WRONG_ANOMALIES * self.anomalies)
-        return self.rows > 0 and agrees
+        return self.rows > 0 and self.wrong <= self.tolerated
 
     def __str__(self) -> str:
         wrong = f", and {self.wrong:,} of {self.rows:,} rows disagree" if self.wrong else ""
@@ -297,24 +298,30 @@ def _ranked(score: np.ndarray, is_anomaly: np.ndarray) -> _Ranking:
     return _Ranking(float(precision), wrong, len(score), n)
 
 
-def _scores(column: Column, known: np.ndarray, is_anomaly: np.ndarray) -> Iterator[np.ndarray]:
-    """How a column may rank the rows that have a label: its numbers, or the rates of its values."""
+def _rankings(column: Column, known: np.ndarray, is_anomaly: np.ndarray) -> Iterator[_Ranking]:
+    """How a column ranks the rows that have a label, where it may be a leak."""
+    n = int(is_anomaly.sum())
+    for score, share in _scores(column, known, is_anomaly):
+        tolerated = min(_WRONG_ROWS * len(score), share * n)
+        middle = np.partition(score[is_anomaly], n // 2)[n // 2]
+        # In a leak hardly a normal row scores as high as half of the anomalies.
+        if (score[~is_anomaly] >= middle).sum() <= tolerated + _WRONG_NUMBERS * n + 1:
+            yield _ranked(score, is_anomaly)._replace(tolerated=tolerated)
+
+
+def _scores(
+    column: Column, known: np.ndarray, is_anomaly: np.ndarray
+) -> Iterator[tuple[np.ndarray, float]]:
+    """The numbers of a column, and the rates of its values, each with the share that may err."""
     if column.kind in NUMERIC:
         values = np.where(np.isnan(column.values), -np.inf, column.values)[known]
-        yield from (values, -values)
+        yield from ((values, _WRONG_NUMBERS), (-values, _WRONG_NUMBERS))
     place = _places(column)
     if place is not None:
         place = place[known]
         rows, anomalies = np.bincount(place), np.bincount(place, is_anomaly)
         # Without the row itself, so that a value of one row says nothing.
-        yield (anomalies[place] - is_anomaly) / np.maximum(rows[place] - 1, 1)
-
-
-def _may_leak(score: np.ndarray, is_anomaly: np.ndarray) -> bool:
-    """Whether hardly a normal row scores as high as half of the anomalies: no leak without."""
-    n = int(is_anomaly.sum())
-    middle = np.partition(score[is_anomaly], n // 2)[n // 2]
-    return int((score[~is_anomaly] >= middle).sum()) <= _WRONG_ANOMALIES * n + 1
+        yield (anomalies[place] - is_anomaly) / np.maximum(rows[place] - 1, 1), _WRONG_NAMES
 
 
 def _places(column: Column) -> np.ndarray | None:
@@ -427,7 +434,7 @@ def check_threshold(
     """
     n = len(scores)
     above = float(np.sum(scores > threshold)) / max(n, 1)
-    if n < _ENOUGH or above >= _LEAST_ABOVE[of]:
+    if n < _SCORED or above >= _LEAST_ABOVE[of]:
         return []
     later = ", and fewer new ones will" if of == LEARNT else ""
     few = f"Of {n:,} {of} {above:.0%} score above the threshold, {threshold:.3f}{later}"

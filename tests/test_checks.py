@@ -203,7 +203,7 @@ def test_a_high_threshold_is_one_that_few_anomalies_get_above(of, most):
     assert "2.00% of the normal rows score this high" in found.message
     assert "higher false_alarm_rate" in found.hint
     assert "higher --false-alarm-rate" in in_command(found.warning())
-    assert not few_above([0.5] * 4, of=of)  # too few to tell
+    assert not few_above([0.5] * 9, of=of)  # too few to tell
     assert not few_above([], of=of)
 
 
@@ -402,9 +402,14 @@ def test_one_disagreeing_row_does_not_silence_a_leak(shift):
         (found,) = checks.leaking_columns(table(x=value), y)
         assert found.fields["average_precision"] > 0.95
         assert "1 of 400 rows disagree" in found.message
-    five = y * 1.0
-    five[:5] = 1.0
-    assert not checks.leaking_columns(table(x=five), y)
+    many = y * 1.0
+    many[:5] = 1.0
+    assert not checks.leaking_columns(table(x=many), y)
+    rare = code(40, 4000)
+    for n, found in ((5, True), (6, False)):  # an eighth of the anomalies
+        flag = rare * 1.0
+        flag[:n] = 1.0
+        assert bool(checks.leaking_columns(table(x=flag), rare)) is found
 
 
 def test_a_label_in_another_coding_is_found():

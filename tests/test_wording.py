@@ -4,6 +4,7 @@ import io
 import re
 import warnings
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pytest
 from invoking import all_commands
 
+import eqsep.detector
+import eqsep.tables
 from eqsep import Detector, Monitor, checks
 from eqsep.checks import check_dependence
 from eqsep.cli.console import HINTS, OPTIONS, in_command, option
@@ -70,7 +73,7 @@ def leak():
 
 
 def few_above(*, doubted):
-    return checks.check_threshold(0.9, np.zeros(9), of=checks.LEARNT, rate=0.01, doubted=doubted)
+    return checks.check_threshold(0.9, np.zeros(10), of=checks.LEARNT, rate=0.01, doubted=doubted)
 
 
 def without_labels(y):
@@ -302,3 +305,16 @@ def test_what_has_no_words_of_the_command_is_shown_as_the_library_says_it():
 def test_a_place_comes_first():
     error = UserError("There is no column.", hint="Leave out window=.", topic="no_windows")
     assert in_command(error.at("rows.csv")) == "rows.csv: There is no column. Leave out --window."
+
+
+def test_the_page_on_troubles_lists_every_warning_of_a_detector():
+    page = (Path(__file__).parents[1] / "docs" / "troubleshooting.md").read_text()
+    listed = set(re.findall(r"^\| `(?:eqsep\.\w+\.)?(\w+Warning)` \|", page, flags=re.MULTILINE))
+    modules = (checks, eqsep.detector, eqsep.tables)
+    raised = {
+        name
+        for module in modules
+        for name in (*vars(module), *getattr(module, "__all__", ()))
+        if name.endswith("Warning") and name not in ("DataWarning", "EqsepWarning")
+    }
+    assert listed == raised
