@@ -7,12 +7,11 @@ import time
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -229,7 +228,7 @@ class Service:
         self.metrics = Metrics(ws)
         self.batcher = Batcher(self._take, most=limits.waiting)
         self._readers: dict[str, RowReader] = {}
-        self._decoders = CapacityLimiter(_DECODERS)
+        self._decoders = ThreadPoolExecutor(_DECODERS, "decoder")
 
     async def reader(self, model: str) -> RowReader:
         """What checks rows of a model: its columns are the same in all of its versions."""
@@ -261,7 +260,7 @@ class Service:
         """
         if body is not None and len(body) <= _SHORT:
             return decode()
-        return await to_thread.run_sync(decode, limiter=self._decoders)
+        return await asyncio.get_running_loop().run_in_executor(self._decoders, decode)
 
     async def answered(
         self, model: str, checked: CheckedRows, *, keep: bool
