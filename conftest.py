@@ -43,17 +43,21 @@ def pytest_collection():
 
 
 # What `make test` leaves to `make test-all`: the studies of the paper, examples, benchmarks and
-# tools, and the code blocks of all pages but these.
+# tools, large real tables, and the code blocks of all pages but these.
 EXTRA = (
     "test_bench_adbench.py",
     "test_bench_cost.py",
     "test_bench_tasks.py",
     "test_compare_pages.py",
+    "test_detector_real.py",
     "test_gallery.py",
     "test_paper_claim_studies.py",
     "test_paper_command.py",
     "test_paper_runner.py",
+    "test_paper_settings.py",
     "test_paper_studies.py",
+    "test_paper_tables.py",
+    "test_paper_verdicts.py",
     "test_replay_verdicts.py",
     "test_search_witness.py",
 )

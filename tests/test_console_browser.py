@@ -476,13 +476,21 @@ def test_names_that_bite_do_nothing(served, page):
         assert page.evaluate("window.pwned") is None
 
 
-def test_pages_fit_are_labelled_and_show_the_focus(served, page):
+@pytest.mark.parametrize(
+    ("paths", "schemes"),
+    [
+        (PATHS[:2], ["light"]),
+        pytest.param(PATHS, ["light", "dark"], marks=pytest.mark.extra),
+    ],
+    ids=["few", "all"],
+)
+def test_pages_fit_are_labelled_and_show_the_focus(served, page, paths, schemes):
     alarm = served.console.ws.alarms.inbox("pumps", Filter()).alarms[0]
-    for path in (*PATHS, f"/m/pumps/alarms/{alarm.id}"):
+    for path in (*paths, f"/m/pumps/alarms/{alarm.id}"):
         page.goto(path)
         for width in (390, 1280, 1920):
             page.set_viewport_size({"width": width, "height": 900})
-            for scheme in ("light", "dark"):
+            for scheme in schemes:
                 page.emulate_media(color_scheme=scheme)
                 wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
                 assert wide <= 0, f"{path} is {wide} pixels too wide at {width}, {scheme}"

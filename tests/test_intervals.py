@@ -76,6 +76,7 @@ def test_overall_draws_as_many_rows_of_each_kind_as_there_are():
     assert (found["above"].low, found["above"].high) == (1, 1)
 
 
+@pytest.mark.extra
 def test_most_intervals_hold_the_true_value():
     rng = np.random.default_rng(0)
     many = np.repeat([0, 1], [80_000, 16_000])

@@ -82,6 +82,7 @@ def test_a_halfspace_is_scored_by_the_side(split):
     assert ((separator.member_scores(split.X_test).mean(axis=1) < 0) == (inside > 0.5)).all()
 
 
+@pytest.mark.extra
 def test_the_published_averaging_on_circles():
     """Members vary with their start; the mean of twenty ranks the unseen circle perfectly."""
     circles = make_circles(protocol="paper", random_state=0)

@@ -161,6 +161,7 @@ def real(protocol):
     not (REAL / "nsl-kdd" / "KDDTrain+.txt").is_file(),
     reason=f"no NSL-KDD in {REAL}: set EQSEP_DATA to the folder that holds nsl-kdd",
 )
+@pytest.mark.extra
 class TestRealFiles:
     @pytest.mark.parametrize(
         ("protocol", "train", "test"),
@@ -170,12 +171,11 @@ class TestRealFiles:
                 {"normal": 67_343, "dos": 45_927},
                 {"normal": 9_711, "dos": 7_460, "probe": 2_421, "privilege": 67, "access": 2_885},
             ),
-            pytest.param(
+            (
                 "paper",
                 {"normal": 67_343, "dos": 45_927, "unassigned": 9},
                 {"normal": 9_711, "dos": 7_460, "probe": 2_421, "privilege": 65, "access": 2_743}
                 | {"unassigned": 144},
-                marks=pytest.mark.extra,
             ),
         ],
     )

@@ -121,7 +121,6 @@ def test_a_table_says_where_it_was_measured_when_machines_differ(tmp_path):
         assert "Measured on" not in render(one)
 
 
-@pytest.mark.extra
 def test_compare_reads_the_results_of_both_protocols(tmp_path):
     table = TABLES["gaussians_summary"]
     run([c for c in table.cells(TINY) if c.method == "SVM"], tmp_path, workers=1)

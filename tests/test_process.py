@@ -144,6 +144,7 @@ def areas_by_column(process, kind):
     return [roc_auc_score(y, column[rows]) for column in distance.T]
 
 
+@pytest.mark.extra
 def test_no_column_tells_of_all_faults_and_some_faults_of_none(process):
     areas = np.array([areas_by_column(process, kind) for kind in FAULTS])
     assert areas.min(axis=0).max() < 0.65  # the best column on its worst fault
@@ -151,6 +152,7 @@ def test_no_column_tells_of_all_faults_and_some_faults_of_none(process):
     assert (areas.max(axis=1) < 0.85).sum() >= 2
 
 
+@pytest.mark.extra
 def test_distances_among_columns_and_trees_find_what_they_should(process):
     train, test = process.groups < N_NORMAL // 2, process.groups >= N_NORMAL // 2
     scaler = StandardScaler().fit(process.X[train])

@@ -230,6 +230,7 @@ def test_corners_are_not_counted_where_draws_of_all_slabs_say_more(n, k, margin,
     assert 0 < error < 0.03
 
 
+@pytest.mark.extra
 def test_the_offsets_of_halfspaces_may_have_any_size():
     """The law holds for every distribution that a change of all signs leaves as it is."""
     rng = np.random.default_rng(0)
