@@ -452,6 +452,33 @@ def test_verdicts_are_reviewed_by_who_gave_them_and_what(console, client):
     ws.verdicts.undo([mine.id, given[0].id], by="ada")
 
 
+def test_an_admin_sets_who_is_told_and_sees_what_was_sent(console, client):
+    fields = {"event": ["incident", "drift"], "url": "http://127.0.0.1:9/hook", "min_score": "0.5"}
+    mail = {"mail_from": "a@b", "mail_to": "c@d", "hours": "6"}
+    server = "smtp://ada:secret@127.0.0.1:9"
+    page = post(client, "/m/pumps/notices", **fields, **mail, mail_server=server).text
+    assert "signed with the secret " in page
+    assert "ada:secret" not in page
+    assert 'value="smtp://ada:***@127.0.0.1:9"' in page
+    told = console.ws.notices.subscription("pumps")
+    assert (told.events, told.min_score, told.hours) == (("incident", "drift"), 0.5, 6.0)
+    shown = {**fields, **mail, "mail_server": "smtp://ada:***@127.0.0.1:9"}
+    post(client, "/m/pumps/notices", **shown)  # saved again as it is shown
+    assert console.ws.notices.subscription("pumps").mail_server == server
+    page = post(client, "/m/pumps/notices/test").text
+    assert page.count(">waiting") == 2
+    console.ws.notices.tick()
+    page = client.get("/settings?model=pumps").text
+    assert "1 attempt: ConnectionRefusedError: Connection refused" in page
+    assert_no_inline(page)
+    for wrong in ({"url": "file:///etc"}, {"min_score": "high"}, {"event": "all"}):
+        assert post(client, "/m/pumps/notices", **{**fields, **wrong}).status_code == 422
+    for path in ("/m/pumps/notices", "/m/pumps/notices/test"):
+        assert post(signed_in(console, "judge"), path, **fields).status_code == 403
+    post(client, "/m/pumps/notices")
+    assert console.ws.notices.subscription("pumps").channels == []
+
+
 def test_those_who_only_look_have_no_forms_and_may_not_post(console):
     looks = signed_in(console, "view")
     page = looks.get("/m/pumps/inbox").text

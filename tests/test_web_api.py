@@ -321,3 +321,16 @@ def test_health_metrics_and_openapi(service, client):
             assert operation.get("description") or operation.get("summary"), (method, path)
     score = paths["/api/v1/models/{name}/score"]["post"]
     assert set(score["requestBody"]["content"]) == {"application/json", "text/csv", ARROW}
+
+
+def test_an_admin_alone_sets_who_is_told(service):
+    path = "/api/v1/models/machines/notices"
+    asked = {"url": "https://plant.example/hook", "events": ["drift"]}
+    judge, client = service.client("judge"), service.client("admin")
+    assert judge.post(path, json=asked).status_code == 403
+    assert judge.get(path).status_code == 403
+    secret = client.post(path, json=asked).json()["secret"]
+    assert client.post(path, json=asked).json() == {"secret": secret}
+    assert client.get(path).json() == []
+    for wrong in ({"url": "ftp://plant.example"}, {"events": ["all"]}, {"hours": 0}):
+        assert client.post(path, json=wrong).status_code in (400, 422)

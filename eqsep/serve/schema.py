@@ -126,6 +126,36 @@ monitors = sa.Table(
     sa.Column("drift_at", sa.Float),  # when rows were found to have changed
 )
 
+# Whom to tell what happens with a model.
+subscriptions = sa.Table(
+    "subscriptions",
+    metadata,
+    sa.Column("model", sa.String(100), primary_key=True),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("secret", sa.String(64), nullable=False),  # that signs what is sent
+    sa.Column("known", sa.JSON, nullable=False),  # kinds that are no news
+    sa.Column("at", sa.Float, nullable=False),  # what was before is no news
+)
+
+# What is to be sent, and what was: the log and the queue in one.
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("id", _ID, primary_key=True, autoincrement=True),
+    sa.Column("model", sa.String(100), nullable=False),
+    sa.Column("channel", sa.String(10), nullable=False),  # webhook, email
+    sa.Column("event", sa.String(20), nullable=False),
+    sa.Column("subject", sa.String(200), nullable=False),  # what is told once
+    sa.Column("content", sa.JSON, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("state", sa.String(10), nullable=False),  # waiting, sent, failed
+    sa.Column("due", sa.Float, nullable=False),  # when it is tried next
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("error", sa.Text, nullable=False),  # of the last attempt
+    sa.Index("deliveries_of_subject", "model", "channel", "event", "subject", unique=True),
+    sa.Index("deliveries_due", "state", "due"),
+)
+
 people = sa.Table(
     "people",
     metadata,

@@ -8,6 +8,7 @@ from eqsep.serve.alarms import Alarms, Queue
 from eqsep.serve.incidents import Folding
 from eqsep.serve.intake import Intake
 from eqsep.serve.ledger import Ledger
+from eqsep.serve.notices import Notices
 from eqsep.serve.people import People
 from eqsep.serve.purging import Purging
 from eqsep.serve.store import Store, Unavailable
@@ -61,6 +62,7 @@ class Workspace:
         self.folding = Folding(self.store, self.ledger, self.alarms)  # alarms to incidents
         self.verdicts = Verdicts(self.store, self.ledger, self.alarms)
         self.queue = Queue(self.store, self.alarms)  # rows whose labels would help most
+        self.notices = Notices(self.store, self.ledger, self.folding, self.watching)
         self.people = People(self.store)
         self.purging = Purging(self.store, self.ledger, self.alarms)
 

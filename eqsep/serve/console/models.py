@@ -3,6 +3,7 @@
 import time
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter
 from starlette.datastructures import FormData, QueryParams
@@ -16,6 +17,7 @@ from eqsep.serve.console.formats import plural, score, share
 from eqsep.serve.console.pages import Pages, Posted, path_of
 from eqsep.serve.incidents import GAP, MOST_GAP
 from eqsep.serve.ledger import ADD, FORGET, LEARN, MERGE, REVERT
+from eqsep.serve.notices import read_subscription
 from eqsep.serve.texts import number
 from eqsep.serve.watching import DELTA, Minute
 from eqsep.serve.web import guards
@@ -137,6 +139,12 @@ def _minutes(text: str) -> float | None:
     raise UserError(f"Expected up to {MOST_GAP:,.0f} minutes, got {text!r}.")
 
 
+def _without_password(address: str) -> str:
+    """An address of a mail server as it is shown."""
+    password = urlsplit(address).password
+    return address.replace(f":{password}@", ":***@", 1) if password else address
+
+
 def _add_settings(routes: APIRouter, pages: Pages) -> None:
     ws = pages.ws
 
@@ -149,6 +157,11 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
             nothing = {"entity": None, "time": None, "gap": None}
             values["columns_set"] = nothing | ws.ledger.settings(chosen)
             values["gap"] = GAP
+        if chosen is not None and is_admin:
+            wanted = ws.notices.subscription(chosen)
+            values["notices"] = wanted
+            values["mail_server"] = _without_password(wanted.mail_server)
+            values["deliveries"] = ws.notices.deliveries(chosen, limit=20)
         return pages.show(
             request,
             "settings.html",
@@ -195,6 +208,27 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
         ws.ledger.set_settings(model, **changes)
         ws.people.log(by, "settings", model=model, **changes)
         return shown(request, model, said="Saved: it holds for rows that arrive from now on.")
+
+    @routes.post("/m/{model}/notices")
+    def subscribe(request: Request, by: Admin, model: str, form: Posted) -> Response:
+        names = ("url", "min_score", "mail_server", "mail_from", "mail_to", "hours")
+        given: dict[str, Any] = {name: str(form.get(name, "")).strip() for name in names}
+        given = {name: text for name, text in given.items() if text}
+        kept = ws.notices.subscription(model).mail_server
+        if given.get("mail_server") == _without_password(kept):
+            given["mail_server"] = kept
+        wanted = read_subscription({**given, "events": form.getlist("event")})
+        secret = ws.notices.subscribe(model, wanted, by=by)
+        said = "Saved: it holds for what happens from now on."
+        if wanted.url:
+            said += f" What is posted is signed with the secret {secret}"
+        return shown(request, model, said=said)
+
+    @routes.post("/m/{model}/notices/test")
+    def test(request: Request, by: Admin, model: str) -> Response:
+        ws.notices.test(model)
+        ws.people.log(by, "notices tested", model=model)
+        return shown(request, model, said="A test is on its way: the log below will show it.")
 
     @routes.post("/m/{model}/purge")
     def purge(request: Request, by: Admin, model: str, form: Posted) -> Response:

@@ -21,6 +21,7 @@ from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
 from eqsep.serve.incidents import MOST_GAP, Incident, Incidents
 from eqsep.serve.intake import Answer
 from eqsep.serve.ledger import Replay, Version
+from eqsep.serve.notices import Delivery, Subscription
 from eqsep.serve.people import Entry, Person, Session
 from eqsep.serve.purging import Purged
 from eqsep.serve.texts import Invalid, Note, Number, Text
@@ -362,6 +363,13 @@ class Model:
 
 
 @dataclass(frozen=True)
+class Subscribed:
+    """The secret that signs what a webhook is told; it stays while the URL does."""
+
+    secret: str
+
+
+@dataclass(frozen=True)
 class Issued:
     """A token, which is shown only once."""
 
@@ -432,6 +440,16 @@ def _models(routes: APIRouter, service: Service) -> None:
         ws.ledger.set_settings(name, **changes)
         ws.people.log(by, "settings", model=name, **changes)
         return _model(service, name)
+
+    @routes.get("/models/{name}/notices")
+    def notices(_: Admin, name: str) -> list[Delivery]:
+        """What a webhook or an e-mail was told of the model, the newest first."""
+        return ws.notices.deliveries(name)
+
+    @routes.post("/models/{name}/notices")
+    def subscribe(by: Admin, name: str, asked: Subscription) -> Subscribed:
+        """Tell a webhook, or people by e-mail, of incidents, new kinds and drift from now on."""
+        return Subscribed(ws.notices.subscribe(name, asked, by=by))
 
     @routes.get("/models/{name}/versions")
     def versions(_: Viewer, name: str, limit: Limit = 100) -> list[Version]:

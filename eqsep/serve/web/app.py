@@ -66,8 +66,10 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.batcher.start()
+        ws.notices.start()
         yield
         await run_in_threadpool(service.batcher.stop)
+        await run_in_threadpool(ws.notices.stop)
         ws.close()
 
     app = Application(

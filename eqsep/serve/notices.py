@@ -1,0 +1,380 @@
+"""Notices: incidents, new kinds and drift, told to a webhook and by e-mail."""
+
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+import smtplib
+import ssl
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from email.message import EmailMessage
+from typing import Annotated, Any, Final, Literal
+from urllib.error import HTTPError
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from sqlalchemy import delete, insert, select, update
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from eqsep.errors import UserError
+from eqsep.serve import schema
+from eqsep.serve.alarms import Filter
+from eqsep.serve.incidents import Folding
+from eqsep.serve.ledger import Ledger
+from eqsep.serve.people import audit_entry
+from eqsep.serve.store import Store, now
+from eqsep.serve.watching import Watching
+
+INCIDENT: Final = "incident"
+NEW_KIND: Final = "new kind"
+DRIFT: Final = "drift"
+TEST: Final = "test"
+WEBHOOK, EMAIL = "webhook", "email"
+WAITING, SENT, FAILED = "waiting", "sent", "failed"
+BACKOFF = (10.0, 60.0, 300.0, 1_800.0, 7_200.0, 21_600.0)  # seconds between attempts
+SECONDS = 10.0  # that a receiver has to answer
+SIGNATURE, DELIVERY = "X-Eqsep-Signature", "X-Eqsep-Delivery"
+_EVERY = 10.0  # seconds between looks
+_LEASE = 120.0  # seconds for which one process has a delivery
+_LATEST = 86_400.0  # seconds: older incidents are no news
+_MOST_IN_MAIL = 200  # events
+_SCHEMES = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
+Address = Annotated[str, Field(max_length=1_000)]
+_LOG = logging.getLogger(__name__)
+
+
+class Subscription(BaseModel):
+    """Whom to tell what happens with a model; an empty address tells nobody."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: Address = ""  # of the webhook
+    events: tuple[Literal["incident", "new kind", "drift"], ...] = (INCIDENT, NEW_KIND, DRIFT)
+    min_score: Annotated[float, Field(allow_inf_nan=False)] = 0.0  # the highest of an incident
+    mail_server: Address = ""  # smtp://HOST, smtps://USER:PASSWORD@HOST:PORT
+    mail_from: Address = ""
+    mail_to: Address = ""  # one or more, with commas between them
+    hours: Annotated[float, Field(gt=0, le=168)] = 24.0  # between digests
+
+    def checked(self) -> "Subscription":
+        """The same, or an error if nobody could be told by it."""
+        parts = {"url": ("http", "https"), "mail_server": tuple(_SCHEMES)}
+        for name, schemes in parts.items():
+            text = getattr(self, name)
+            try:
+                there = urlsplit(text)
+                is_good = there.scheme in schemes and bool(there.hostname) and there.port != 0
+            except ValueError:
+                is_good = False
+            if text and not (is_good and text.isprintable() and " " not in text):
+                raise UserError(f"Expected {name} as {' or '.join(schemes)}://HOST, got {text!r}.")
+        mail = (self.mail_server, self.mail_from, self.mail_to)
+        if any(mail) and not all(mail):
+            raise UserError("E-mail needs a server, a sender and recipients: one of them is empty.")
+        if not all(text.isprintable() and ("@" in text or not text) for text in mail[1:]):
+            raise UserError(f"Expected e-mail addresses, got {self.mail_from!r}, {self.mail_to!r}.")
+        return self
+
+    @property
+    def channels(self) -> list[str]:
+        """How to tell."""
+        return [WEBHOOK] * bool(self.url) + [EMAIL] * bool(self.mail_server)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A notice that was sent, or waits."""
+
+    id: int
+    model: str
+    channel: str  # {"webhook", "email"}
+    event: str  # {"incident", "new kind", "drift", "test"}
+    subject: str
+    at: float  # of the event, in seconds since 1970
+    state: str  # {"waiting", "sent", "failed"}
+    due: float  # when it is tried next
+    attempts: int
+    error: str  # of the last attempt
+
+
+def signature(secret: str, body: bytes, *, at: int) -> str:
+    """What the header of a webhook says: receivers compute the same, and compare.
+
+    >>> signature("secret", b"{}", at=1)[:16]
+    't=1,v1=1122767b1'
+    """
+    digest = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256)
+    return f"t={at},v1={digest.hexdigest()}"
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A receiver cannot send us to another address."""
+
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+class Notices:
+    """Looks for news of models that somebody has subscribed to, and sends them.
+
+    An event is told once on each channel. What cannot be sent is tried again, ever later, and then
+    given up; the store has all of it, so that another process goes on after a restart.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        ledger: Ledger,
+        folding: Folding,
+        watching: Watching,
+        *,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._store, self._ledger = store, ledger
+        self._folding, self._watching, self._seconds = folding, watching, seconds
+        self._ends = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def subscription(self, name: str) -> Subscription:
+        """Whom a model tells; nobody at first."""
+        table = schema.subscriptions
+        found = self._store.first(select(table.c.settings).where(table.c.model == name))
+        return Subscription() if found is None else Subscription(**found.settings)
+
+    def subscribe(self, name: str, wanted: Subscription, *, by: str) -> str:
+        """Tell others of what happens from now on; the secret that signs what a webhook gets."""
+        wanted.checked()
+        known = list(self._ledger.live_detector(name).kinds_)
+        table, secret = schema.subscriptions, secrets.token_hex(32)
+        values = {"settings": wanted.model_dump(mode="json"), "known": known, "at": now()}
+        host = urlsplit(wanted.url).hostname  # the rest may hold a password
+        with self._store.writing() as connection:
+            mine = table.c.model == name
+            kept = connection.execute(select(table).where(mine)).first()
+            if kept is not None and kept.settings.get("url") == wanted.url:
+                secret = kept.secret
+            connection.execute(delete(table).where(mine))
+            connection.execute(insert(table).values(model=name, secret=secret, **values))
+            told = {"webhook": host, "email": wanted.mail_to}
+            connection.execute(audit_entry(by, "notices", model=name, **told))
+        return secret
+
+    def deliveries(self, name: str, *, limit: int = 50) -> list[Delivery]:
+        """The latest notices of a model, the newest first."""
+        table = schema.deliveries.c
+        columns = (getattr(table, field.name) for field in fields(Delivery))
+        query = select(*columns).where(table.model == name).order_by(table.id.desc())
+        return [Delivery(*row) for row in self._store.rows(query.limit(limit))]
+
+    def test(self, name: str) -> None:
+        """Queue a notice that says only that notices arrive."""
+        wanted = self.subscription(name)
+        if not wanted.channels:
+            raise UserError("Nobody is told yet: set a webhook or an e-mail address first.")
+        for channel in wanted.channels:
+            self._queue(name, channel, TEST, secrets.token_hex(8), {}, due=now())
+
+    def start(self) -> None:
+        """Look and send from now on, beside all else."""
+        self._ends.clear()
+        self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; what waits is sent after the next start."""
+        self._ends.set()
+        if self._thread is not None:
+            self._thread.join(timeout=1.0)  # it may wait for a receiver
+
+    def _run(self) -> None:
+        while not self._ends.wait(_EVERY):
+            try:
+                self.tick()
+            except (SQLAlchemyError, UserError) as error:  # the next look may find a store again
+                _LOG.warning("Notices wait: %s.", type(error).__name__)
+
+    def tick(self, at: float | None = None) -> None:
+        """Look for news and send what is due at a time, by default now."""
+        at = now() if at is None else at
+        for row in self._store.rows(select(schema.subscriptions)):
+            self._look(row, Subscription(**row.settings), at)
+        table = schema.deliveries
+        due = (table.c.state == WAITING) & (table.c.due <= at)
+        waiting = self._store.rows(select(table).where(due).order_by(table.c.id).limit(1_000))
+        mails: dict[str, list[Any]] = {}
+        for row in waiting:
+            if row.channel == EMAIL:
+                mails.setdefault(row.model, []).append(row)
+            else:
+                self._send(row.model, WEBHOOK, [row], at)
+        for name, rows in mails.items():
+            self._send(name, EMAIL, rows[:_MOST_IN_MAIL], at)
+
+    def _look(self, row: Any, wanted: Subscription, at: float) -> None:
+        """Queue the news of a model."""
+        told = dict.fromkeys(wanted.channels, at)
+        if EMAIL in told:
+            told[EMAIL] = _next_digest(row.at, at, seconds=3_600 * wanted.hours)
+        for event, subject, content in self._news(row, wanted, at) if told else ():
+            for channel, due in told.items():
+                self._queue(row.model, channel, event, subject, content, due=due)
+
+    def _news(
+        self, row: Any, wanted: Subscription, at: float
+    ) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Events since the subscription: what happened, what it is told once for, and details."""
+        name = row.model
+        if INCIDENT in wanted.events:
+            since = max(row.at, at - _LATEST)
+            found = self._folding.incidents(name, Filter(since=since), limit=10_000).incidents
+            for one in found:
+                if one.score >= wanted.min_score:
+                    details = asdict(one) | {"n_alarms": len(one.alarms)}
+                    yield INCIDENT, str(one.id), {**details, "alarms": one.alarms[:100]}
+        if NEW_KIND in wanted.events:
+            for kind in self._ledger.live_detector(name).kinds_:
+                if kind not in row.known:
+                    yield NEW_KIND, kind[:200], {"kind": kind}
+        if DRIFT in wanted.events:
+            watch = self._watching.status(name)
+            if watch.drift_since is not None and watch.drift_since >= row.at:
+                shifts = [column for column, _ in watch.shifts[:3]]
+                content = {"since": watch.drift_since, "columns": shifts, "told": watch.banner}
+                yield DRIFT, str(watch.version), content
+
+    def _queue(
+        self,
+        name: str,
+        channel: str,
+        event: str,
+        subject: str,
+        content: dict[str, Any],
+        *,
+        due: float,
+    ) -> None:
+        """Queue a notice, unless the same was told before."""
+        table = schema.deliveries
+        what = {"model": name, "channel": channel, "event": event, "subject": subject}
+        same = select(table.c.id).where(*(table.c[key] == value for key, value in what.items()))
+        if self._store.first(same) is not None:
+            return
+        values = {"content": content, "at": now(), "due": due, "attempts": 0, "error": ""}
+        try:
+            with self._store.writing() as connection:
+                connection.execute(insert(table).values(**what, state=WAITING, **values))
+        except IntegrityError:  # another process was first
+            return
+
+    def _send(self, name: str, channel: str, rows: Sequence[Any], at: float) -> None:
+        """Send notices of a model together, and write down how that went."""
+        table = schema.deliveries
+        ids = [row.id for row in rows]
+        mine = table.c.id.in_(ids) & (table.c.state == WAITING) & (table.c.due <= at)
+        with self._store.writing() as connection:
+            taken = connection.execute(update(table).where(mine).values(due=at + _LEASE))
+            if taken.rowcount != len(rows):
+                connection.rollback()  # another process sends them
+                return
+        subscribed = schema.subscriptions
+        row = self._store.first(select(subscribed).where(subscribed.c.model == name))
+        wanted = Subscription() if row is None else Subscription(**row.settings)
+        error = "Nobody is told any more."
+        if channel in wanted.channels:
+            send = self._post if channel == WEBHOOK else self._mail
+            error = send(wanted, row.secret, rows)
+        attempts = rows[0].attempts + 1
+        is_over = attempts > len(BACKOFF) or channel not in wanted.channels
+        state = SENT if not error else FAILED if is_over else WAITING
+        values = {"state": state, "attempts": attempts, "error": error}
+        if state == WAITING:
+            values["due"] = at + BACKOFF[attempts - 1]
+        with self._store.writing() as connection:
+            connection.execute(update(table).where(table.c.id.in_(ids)).values(**values))
+
+    def _post(self, wanted: Subscription, secret: str, rows: Sequence[Any]) -> str:
+        """Post a notice to the webhook; what went wrong, or "" if nothing did."""
+        (row,) = rows
+        body = json.dumps(_told(row), ensure_ascii=False).encode()
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": "eqsep",
+            SIGNATURE: signature(secret, body, at=int(now())),
+            DELIVERY: str(row.id),
+        }
+        request = Request(wanted.url, data=body, headers=headers, method="POST")
+        try:
+            with build_opener(_NoRedirect).open(request, timeout=self._seconds) as answer:
+                return "" if 200 <= answer.status < 300 else f"answered {answer.status}"
+        except HTTPError as error:
+            error.close()
+            return f"answered {error.code}"
+        except (OSError, ValueError) as error:
+            return _reason(error)
+
+    def _mail(self, wanted: Subscription, _: str, rows: Sequence[Any]) -> str:
+        """Send notices in one e-mail; what went wrong, or "" if nothing did."""
+        message, server = EmailMessage(), urlsplit(wanted.mail_server)
+        message["From"], message["To"] = wanted.mail_from, wanted.mail_to
+        count = "1 notice" if len(rows) == 1 else f"{len(rows)} notices"
+        message["Subject"] = f"eqsep: {count} of {rows[0].model}"
+        message.set_content("\n".join(_line(_told(row)) for row in rows) + "\n")
+        host, port = server.hostname or "", server.port or _SCHEMES[server.scheme]
+        secure = ssl.create_default_context()
+        try:
+            with (
+                smtplib.SMTP_SSL(host, port, timeout=self._seconds, context=secure)
+                if server.scheme == "smtps"
+                else smtplib.SMTP(host, port, timeout=self._seconds) as connection
+            ):
+                if server.scheme == "smtp+starttls":
+                    connection.starttls(context=secure)
+                if server.username:
+                    connection.login(unquote(server.username), unquote(server.password or ""))
+                connection.send_message(message)
+        except (OSError, smtplib.SMTPException, ValueError) as error:
+            return _reason(error)
+        return ""
+
+
+def read_subscription(values: dict[str, Any]) -> Subscription:
+    """A subscription of these values, or an error in words."""
+    try:
+        return Subscription(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+
+
+def _next_digest(start: float, at: float, *, seconds: float) -> float:
+    """When the next digest is due."""
+    return start + seconds * (int((at - start) // seconds) + 1)
+
+
+def _reason(error: Exception) -> str:
+    """Why a receiver was not reached, without what it has answered."""
+    inner = getattr(error, "reason", error)
+    return f"{type(inner).__name__}: {getattr(inner, 'strerror', None) or 'no answer'}"
+
+
+def _told(row: Any) -> dict[str, Any]:
+    """What a receiver gets."""
+    path = f"/m/{quote(row.model, safe='')}"
+    paths = {INCIDENT: f"{path}/incidents/{row.subject}", DRIFT: f"{path}/watch"}
+    plain = {"id": row.id, "event": row.event, "model": row.model, "at": row.at}
+    return plain | {"path": paths.get(row.event, f"{path}/inbox"), "detail": row.content}
+
+
+def _line(told: dict[str, Any]) -> str:
+    """A notice as a line of a digest."""
+    detail = told["detail"]
+    words = {
+        INCIDENT: "{kind}: {n_alarms} alarms of {entity}, highest score {score:.3f}",
+        NEW_KIND: "new kind: {kind}",
+        DRIFT: "drift: {told}",
+        TEST: "a test",
+    }
+    return f"{words[told['event']].format(**detail)}  {told['path']}"
