@@ -82,6 +82,11 @@ def is_extra(item):
     return item.path.name in EXTRA
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Files of which no test is wanted are not even imported."""
+    return True if config.option.markexpr == "not extra" and collection_path.name in EXTRA else None
+
+
 def pytest_collection_modifyitems(items):
     """Mark what is extra, and put the files of LONGEST before all others."""
     for item in items:

@@ -329,10 +329,10 @@ def test_a_model_like_another_doubts_as_that_does(tmp_path):
 
 
 def test_the_summary_names_all_columns_that_were_left_out(folder, tmp_path):
-    words = ("fit", folder / "train.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
+    words = ("fit", folder / "train.csv", "--drop", "kind", *FAST, "--out", tmp_path / "m.eqsep")
     printed = done(*words, "--drop", "amount")
     assert "4 numbers" in printed
-    assert "; without payment, amount\n" in printed
+    assert "; without payment, kind, amount\n" in printed
 
 
 def test_decimal_commas_are_understood_by_a_fit_and_later(tmp_path):
@@ -350,7 +350,7 @@ def test_decimal_commas_are_understood_by_a_fit_and_later(tmp_path):
 
 
 def test_a_promise_that_cannot_be_kept_is_none(folder, tmp_path):
-    words = ("fit", folder / "train.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
+    words = ("fit", folder / "train.csv", "--drop", "kind", *FAST, "--out", tmp_path / "m.eqsep")
     result = run(*words, "--false-alarm-rate", 0.001)
     assert "none: " in result.stdout
     assert "0.001 cannot be promised" in result.stderr
@@ -373,8 +373,8 @@ def test_a_column_that_gives_the_label_away_is_named(tmp_path):
 def test_a_column_that_counts_the_rows_is_named(tmp_path):
     ties, flag = np.arange(600) // 3, np.arange(600) // 400
     frame = payments(0).assign(number=range(600), back=range(600, 0, -1), ties=ties, flag=flag)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
+    frame.drop(columns="kind").to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", *FAST, "--out", tmp_path / "m.eqsep")
     assert re.findall(r"Column '(\w+)' rises or falls", run(*words).stderr) == [
         "number",
         "back",
@@ -453,9 +453,9 @@ def test_numbers_and_truth_values_are_labels_too(tmp_path, labels):
 
 def test_names_may_look_like_numbers(tmp_path):
     frame = payments(0).assign(code=[f"{i % 7:03d}" for i in range(600)])
-    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.drop(columns="kind").to_csv(tmp_path / "t.csv", index=False)
     out = tmp_path / "m.eqsep"
-    done("fit", tmp_path / "t.csv", "--label", "kind", "--names", "code", *FAST, "--out", out)
+    done("fit", tmp_path / "t.csv", "--names", "code", *FAST, "--out", out)
     assert "003" in load_model(out).plan_.encoder.by_name["code"].frequent
 
 
