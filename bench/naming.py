@@ -232,7 +232,7 @@ def left_out_row(results: list[dict], who: str) -> list[float]:
 def tell(title: str, heads: tuple[str, ...], rows: dict[str, dict[str, list[float]]]) -> None:
     """Print the figures of each table and method, and their means over tables."""
     print(f"\n{title}\n{'':<18}{'':<9}" + "".join(f"{head:>14}" for head in heads))
-    means = {who: np.nanmean([own[who] for own in rows.values()], axis=0).tolist() for who in WHO}
+    means = {who: np.mean([own[who] for own in rows.values()], axis=0).tolist() for who in WHO}
     for name, own in (*rows.items(), ("mean", means)):
         for who in WHO:
             texts = "".join(f"{'' if np.isnan(v) else f'{v:.3f}':>14}" for v in own[who])
