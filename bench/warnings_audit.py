@@ -461,7 +461,7 @@ class Said:
         return bool(betabinom.sf(alarms.sum() - 1, len(alarms), k, m + 1 - k) < CHANCE)
 
     def moved(self, name: str, by: float = 3.0, *, of: Rows | None = None) -> float:
-        """The share of fresh normal rows with an alarm, ranges beyond the learnt, or `of` others."""
+        """The share of fresh normal rows with an alarm, ranges beyond the learnt or other ones."""
         normal, usual = self.trial.fresh.of("normal"), of or self.trial.train
         values = usual.of("normal").frame[name]
         end = values.max() if by > 0 else values.min()
