@@ -28,7 +28,7 @@ _WEEK = 7 * 86_400.0  # seconds
 _SPANS = 3  # of the dates that were learnt: how long a model may be used
 _MORE_ALARMS = 3  # times the promised rate of false alarms: worth a warning
 _LEAKS = 0.99  # the average precision of a column above which it gives the labels away
-_MANY = 40  # anomalies: with fewer, a column that is no leak may come near that
+_MANY = 40  # anomalies: fewer are separated by a measurement, too, which is no leak
 _WRONG_ROWS = 0.01  # the share of the rows that disagree with a leak
 _WRONG_NUMBERS, _WRONG_NAMES = 0.05, 1 / 8  # the same in shares of the anomalies
 _MOST_CODES, _ROWS_A_CODE = 50, 4  # distinct numbers, and rows for each: others are measured
@@ -235,10 +235,10 @@ def decimal_commas(rows: Table) -> list[Finding]:
 def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) -> list[Finding]:
     """A finding for each column that alone gives the labels away, or those of one kind.
 
-    It does if its average precision is above .99 (1 for less than 40 anomalies), by its numbers in
-    either direction or by the share of anomalies at each of its values; if at most 1 % of the rows
-    and 5 % of the anomalies disagree, of names and codes an eighth; or if it has two values, one of
-    them in anomalous rows only: in most rows of a kind.
+    It does if its average precision is above .99 (1 for less than 40 anomalies, and numbers far
+    apart), by its numbers in either direction or by the share of anomalies at each value; if at
+    most 1 % of the rows and 5 % of the anomalies disagree, of names and codes an eighth; or if it
+    has two values, one of them in anomalous rows only: in most rows of a kind.
     """
     known = code >= 0
     is_anomaly = code[known] > 0
@@ -315,13 +315,21 @@ def _scores(
     """The numbers of a column, and the rates of its values, each with the share that may err."""
     if column.kind in NUMERIC:
         values = np.where(np.isnan(column.values), -np.inf, column.values)[known]
-        yield from ((values, _WRONG_NUMBERS), (-values, _WRONG_NUMBERS))
+        if is_anomaly.sum() >= _MANY or _are_apart(values[is_anomaly], values[~is_anomaly]):
+            yield from ((values, _WRONG_NUMBERS), (-values, _WRONG_NUMBERS))
     place = _places(column)
     if place is not None:
         place = place[known]
         rows, anomalies = np.bincount(place), np.bincount(place, is_anomaly)
         # Without the row itself, so that a value of one row says nothing.
         yield (anomalies[place] - is_anomaly) / np.maximum(rows[place] - 1, 1), _WRONG_NAMES
+
+
+def _are_apart(some: np.ndarray, normal: np.ndarray) -> bool:
+    """Whether numbers are farther from all normal ones than these are from each other."""
+    low, high = normal.min(), normal.max()
+    gap = max(some.min() - high, low - some.max())
+    return bool(gap > 0 and (low == high or gap > high - low))
 
 
 def _places(column: Column) -> np.ndarray | None:
@@ -349,7 +357,7 @@ def _marked(column: Column, code: np.ndarray, kinds: Sequence[str]) -> tuple[_Ra
     best = int(share.argmax())
     if len(kinds) > 1 and share[best] >= _WHOLE_KIND:
         own, name = code == best + 1, f"rows of the kind {kinds[best]!r}"
-    elif n >= _MARKED_SHARE * (code > 0).sum():
+    elif n >= max(_MARKED_SHARE * (code > 0).sum(), 2 * _MARKED):
         own, name = code > 0, "anomalous rows"
     else:
         return None

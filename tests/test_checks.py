@@ -130,7 +130,10 @@ def test_columns_that_give_the_label_away_are_found():
         shared=np.where(np.arange(N) % 2, "a", "b"),
     )
     found = checks.leaking_columns(rows, y)
-    assert columns_of(found) == ["high", "low", "missing", "name", "flag", "touching"]
+    assert columns_of(found) == ["high", "low", "missing", "name", "flag"]
+    many = code(40, 100)  # few anomalies beyond all normal rows are no leak, but measured
+    touching = np.where(many > 0, 1.0, np.linspace(0, 1, 100))
+    assert checks.leaking_columns(table(x=touching + np.linspace(0, 0.1, 100)), many)
     assert found[0].hint.endswith("leave it out of X.")
     assert in_command(found[0].warning()).endswith("leave it out: --drop 'high'.")
 
@@ -163,7 +166,6 @@ def test_all_columns_are_checked_at_once():
         checks.CountingColumnWarning,
         checks.DecimalCommaWarning,
         checks.LeakingColumnWarning,
-        checks.LeakingColumnWarning,  # by its number, too, every anomalous row is told
     ]
 
 
@@ -443,7 +445,7 @@ def test_a_column_that_marks_one_kind_is_named_with_the_kind():
     )
     (part,) = checks.leaking_columns(table(heat=(y == 2) * 1.0), (y > 0).astype(int))
     assert "marks 40 of 100 anomalous rows" in part.message
-    few = (y == 2) & (np.cumsum(y == 2) <= 11)  # a sign of some anomalies, as a word in a mail is
+    few = (y == 2) & (np.cumsum(y == 2) <= 19)  # a sign of some anomalies, as a word in a mail is
     assert not checks.leaking_columns(table(word=few), (y > 0).astype(int))
 
 
