@@ -27,22 +27,24 @@ class Connection(HttpToolsProtocol):
         self.limits, self.per_address = limits, per_address
         self.waits_since: float | None = None  # for the head of a request
         self.in_head, self.head_bytes = False, 0
-        self.is_whole = True  # whether all of the last request has come
         self.timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for a request, and close others that wait if there are too many."""
         super().connection_made(transport)
         self._wait()
-        alike = [one for one in self._others() if one.address == self.address]
+        self._look()
+        everybody = self._all()
+        alike = [one for one in everybody if one.address == self.address]
         if len(alike) > self.per_address:
             _close_longest(alike)
-        elif len(self.connections) > self.limits.connections:
-            _close_longest(self._others())
+        elif len(everybody) > self.limits.connections:
+            _close_longest(everybody)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
-        self._stop()
+        if self.timer is not None:
+            self.timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -56,23 +58,19 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin to wait for the rest of the head, from its first byte on."""
         super().on_message_begin()
-        self.is_whole, self.in_head = False, True
+        self.in_head = True
         self._wait()
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Count a header."""
-        super().on_header(name, value)
-        if len(self.headers) > self.limits.headers:
-            self._refuse(_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
         """Let the request in, unless its head is too large."""
         fields = sum(len(name) + len(value) for name, value in self.headers)
         self.head_bytes = max(self.head_bytes, len(self.url) + fields)
+        if len(self.headers) > self.limits.headers:
+            self._refuse(_TOO_LARGE)
         self._check_head()
         self.in_head = False
         if not self.transport.is_closing():
-            self._stop()
+            self.waits_since = None
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -81,8 +79,7 @@ class Connection(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that all of the request has come."""
-        self.is_whole = True
+        """End a request that was let in."""
         if self.cycle is not None:
             super().on_message_complete()
 
@@ -98,22 +95,22 @@ class Connection(HttpToolsProtocol):
         """The address of the other end."""
         return self.client[0] if self.client else ""
 
-    def _others(self) -> "list[Connection]":
-        """All connections of this server, including this one."""
-        return [one for one in self.connections if isinstance(one, Connection)]
+    def _all(self) -> "list[Connection]":
+        """All connections of this server that are open, including this one."""
+        found = [one for one in self.connections if isinstance(one, Connection)]
+        return [one for one in found if not one.transport.is_closing()]
 
     def _wait(self) -> None:
         """Wait for the head of a request, but not for long."""
-        self._stop()
         self.waits_since, self.head_bytes = self.loop.time(), 0
-        self.timer = self.loop.call_later(self.limits.head, self._refuse, _LATE)
 
-    def _stop(self) -> None:
-        """Stop waiting."""
-        self.waits_since = None
-        if self.timer is not None:
-            self.timer.cancel()
-            self.timer = None
+    def _look(self) -> None:
+        """Close if it has waited too long; look again when it may have. One timer is enough."""
+        waited = 0.0 if self.waits_since is None else self.loop.time() - self.waits_since
+        if waited >= self.limits.head:
+            self._refuse(_LATE)
+        else:
+            self.timer = self.loop.call_later(self.limits.head - waited, self._look)
 
     def _check_head(self) -> None:
         if self.head_bytes > self.limits.head_bytes:
