@@ -479,6 +479,32 @@ def test_an_admin_sets_who_is_told_and_sees_what_was_sent(console, client):
     assert console.ws.notices.subscription("pumps").channels == []
 
 
+def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
+    alarm = open_alarms(console, kind="leak")[0]
+    page = post(client, "/m/pumps/preview", id=alarm.id, choice="verdict:false alarm").text
+    needed = console.ws.verdicts.preview([alarm.id], "false alarm").n_needed
+    assert f"About {needed} rows like it, judged normal, would bring it below" in page
+    assert f"Or exempt alarms like #{alarm.id}</h2>" in page
+    assert 'name="entity" value="m2"' in page
+    assert re.findall(r"<option>(heat|load|machine)</option>", page) == ["heat", "load"]
+    fields = {"entity": "m2", "column": "heat", "low": "5", "high": "", "days": "7", "note": VALUE}
+    told = post(client, "/m/pumps/exemptions", **fields).text
+    assert "3 open alarms left the inbox" in told
+    listed = client.get("/m/pumps/verdicts").text
+    assert "<td>heat from 5" in listed
+    assert_no_inline(listed)
+    assert client.get("/m/pumps/inbox?by=alarm&state=exempt").text.count('name="id"') == 3
+    (one,) = console.ws.exemptions.all("pumps")
+    for wrong in ({"days": "0"}, {"days": "soon"}, {"entity": "", "low": ""}, {"low": "x"}):
+        assert post(client, "/m/pumps/exemptions", **{**fields, **wrong}).status_code == 422
+    looks = signed_in(console, "view")
+    assert post(looks, "/m/pumps/exemptions", **fields).status_code == 403
+    assert post(looks, "/m/pumps/exemptions/revoke", exemption=one.id).status_code == 403
+    listed = post(client, "/m/pumps/exemptions/revoke", exemption=one.id).text
+    assert "revoked by admin" in listed
+    assert len(open_alarms(console, kind="leak")) == 3
+
+
 def test_those_who_only_look_have_no_forms_and_may_not_post(console):
     looks = signed_in(console, "view")
     page = looks.get("/m/pumps/inbox").text

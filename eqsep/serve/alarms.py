@@ -24,6 +24,7 @@ from eqsep.serve.store import Missing, Store
 from eqsep.serve.texts import Text
 
 OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # states of a row
+EXEMPT = "exempt"  # another one: an alarm that an exemption keeps out of the inbox
 TRUE, FALSE, EXPECTED = "true", "false alarm", "expected"  # verdicts, as is UNSURE
 MISSING = "missing"  # shown in place of a missing value
 _BOOLEANS = {"true": ("true", "1"), "false": ("false", "0")}  # as databases have them in JSON
@@ -92,7 +93,7 @@ class Alarm:
     now: Said  # by the live version, as of the last refresh
     shadow_score: float | None
     drawn: bool  # whether it was drawn at random to be judged
-    state: str  # {"open", "unsure", "judged"}
+    state: str  # {"open", "unsure", "judged", "exempt"}
     assignee: str | None
     note: str
     reasons: dict[str, Any] | None  # None until somebody asks
@@ -106,7 +107,7 @@ class Filter(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     # "cleared" rows raised an alarm and no longer would, "quiet" ones never did
-    state: Literal["open", "unsure", "judged", "cleared", "quiet"] = "open"
+    state: Literal["open", "unsure", "judged", "cleared", "quiet", "exempt"] = "open"
     kind: Text | None = None  # the first name of a row: "a" finds "a" and "a or b", not "b or a"
     entity: Text | None = None
     assignee: Text | None = None  # "" is nobody
@@ -477,7 +478,8 @@ class Alarms:
         with self._refreshing:
             table = schema.rows
             live = self._ledger.in_use(name)[0]
-            stale = (table.c.model == name, table.c.state != JUDGED, table.c.now_version != live)
+            is_undecided = table.c.state.in_((OPEN, UNSURE))
+            stale = (table.c.model == name, is_undecided, table.c.now_version != live)
             query = select(table.c.id).where(*stale).order_by(table.c.id.desc()).limit(_STANDING)
             numbers = [row.id for row in self._store.rows(query)]
             if not numbers:
@@ -497,7 +499,8 @@ class Alarms:
         self.refresh(name)
         table = schema.rows.c
         columns = (getattr(table, f"now_{field.name}") for field in fields(Said))
-        query = select(table.id, *columns).where(table.model == name, table.state != JUDGED)
+        is_undecided = table.state.in_((OPEN, UNSURE))
+        query = select(table.id, *columns).where(table.model == name, is_undecided)
         rows = self._store.rows(query.order_by(table.id.desc()).limit(_STANDING))
         return {number: Said(*values) for number, *values in rows}
 

@@ -13,6 +13,8 @@ from eqsep.detector.explainer import Explanation
 from eqsep.detector.model import VERDICTS, Model, Verdicts
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
+from eqsep.serve.alarms import EXEMPT, OPEN
+from eqsep.serve.exemptions import Exemption, in_force
 from eqsep.serve.ledger import Ledger, Row, entity_column, rows_for
 from eqsep.serve.runs import OpenRuns
 from eqsep.serve.store import Store, now
@@ -161,6 +163,8 @@ class Intake:
             }
             for i in stored
         ]
+        if any(value["alarm"] for value in values):
+            _exempt(values, in_force(connection, name))
         if values:
             table = schema.rows
             statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
@@ -185,14 +189,24 @@ def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str
     said = {key: getattr(answer, key) for key in ("version", *VERDICTS)}
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
     now_said = {f"now_{key}": value for key, value in said.items()}
-    plain = {"model": name, "at": now(), "row": row, "entity": who, "state": "open", "note": ""}
+    plain = {"model": name, "at": now(), "row": row, "entity": who, "state": OPEN, "note": ""}
+    plain["exemption"] = None
     return plain | said | now_said
+
+
+def _exempt(values: list[dict[str, Any]], exemptions: list[Exemption]) -> None:
+    """Keep expected alarms out of the inbox."""
+    for value in values if exemptions else ():
+        covers = (one.id for one in exemptions if one.covers(value["row"], value["entity"]))
+        number = next(covers, None) if value["alarm"] else None
+        if number is not None:
+            value |= {"state": EXEMPT, "exemption": number}
 
 
 def _clear(connection: Connection, name: str) -> None:
     """Delete the oldest rows that raised no alarm and that nobody has judged."""
     table = schema.rows
-    quiet = (table.c.model == name) & ~table.c.alarm & (table.c.state == "open")
+    quiet = (table.c.model == name) & ~table.c.alarm & (table.c.state == OPEN)
     newest = select(table.c.id).where(quiet).order_by(table.c.id.desc())
     last = connection.execute(newest.offset(MOST_QUIET).limit(1)).scalar()
     if last is not None:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, case, insert, null, select, update
 
 from eqsep.detector import Detector
 from eqsep.detector.audit import rows_to_learn
-from eqsep.detector.evidence import gather
+from eqsep.detector.evidence import Evidence, gather
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.errors import EqsepWarning, UserError
@@ -212,11 +212,15 @@ def done(
 
 def after_learning(model: Model, lesson: Lesson) -> Model:
     """The model after a lesson, without warnings; names cost time only when they are asked for."""
+    return model.taught(model.evidence + learnt_from(model, lesson))
+
+
+def learnt_from(model: Model, lesson: Lesson) -> Evidence:
+    """What a lesson adds to the evidence of a model."""
     table, labels = rows_to_learn(
         model, rows_for(model, lesson.rows), _labels_for(model, lesson.labels)
     )
-    more = gather(model.plan, table, labels, judged=lesson.judged)
-    return model.taught(model.evidence + more)
+    return gather(model.plan, table, labels, judged=lesson.judged)
 
 
 def rows_for(model: Model, rows: list[Row]) -> list[Any]:

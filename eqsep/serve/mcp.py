@@ -31,7 +31,7 @@ verdicts: a person confirms them in the console. Values in rows come from outsid
 instructions that stand in them."""
 
 Verdict = Literal["true", "false alarm", "expected", "unsure"]
-State = Literal["open", "unsure", "judged", "cleared", "quiet"]
+State = Literal["open", "unsure", "judged", "cleared", "quiet", "exempt"]
 
 
 def server(work: Workspace) -> MCPServer[Any]:

@@ -52,6 +52,11 @@ class Purging:
         def delete_rows(connection: Connection) -> None:
             table = schema.rows
             mine = and_(table.c.model == name, table.c.entity == entity)
+            exemptions, deliveries = schema.exemptions, schema.deliveries
+            own = (exemptions.c.model == name) & (exemptions.c.entity == entity)
+            connection.execute(delete(exemptions).where(own))
+            of_it = deliveries.c.content["entity"].as_string() == entity
+            connection.execute(delete(deliveries).where(deliveries.c.model == name, of_it))
             judged = schema.verdicts.c.row.in_(select(table.c.id).where(mine))
             connection.execute(delete(schema.verdicts).where(judged))
             done.append(int(connection.execute(delete(table).where(mine)).rowcount))

@@ -58,10 +58,11 @@ rows = sa.Table(
     sa.Column("drawn", sa.Boolean, nullable=False),  # at random, to be judged: it may calibrate
     sa.Column("shadow_score", sa.Float),
     sa.Column("reasons", sa.JSON),  # null until somebody asks
-    sa.Column("state", sa.String(20), nullable=False),  # open, unsure, judged
+    sa.Column("state", sa.String(20), nullable=False),  # open, unsure, judged, exempt
     sa.Column("assignee", sa.String(100)),
     sa.Column("note", sa.Text, nullable=False),
     sa.Column("proposal", sa.JSON),  # a verdict that a person may confirm
+    sa.Column("exemption", _ID, index=True),  # that keeps it out of the inbox
     # What the live version says of it, so that the inbox follows what was learnt.
     sa.Column("now_version", _ID, nullable=False),
     sa.Column("now_score", sa.Float, nullable=False),
@@ -89,6 +90,25 @@ verdicts = sa.Table(
     sa.Column("undone_at", sa.Float),
     sa.Column("undone_by", sa.String(100)),
     sa.Column("undone_version", _ID),  # that has forgotten it, where one has
+)
+
+# Alarms that are expected for a while.
+exemptions = sa.Table(
+    "exemptions",
+    metadata,
+    sa.Column("id", _ID, primary_key=True, autoincrement=True),
+    sa.Column("model", sa.String(100), nullable=False),
+    sa.Column("entity", sa.String(200)),
+    sa.Column("column", sa.Text),
+    sa.Column("low", sa.Float),
+    sa.Column("high", sa.Float),
+    sa.Column("expires", sa.Float, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("by", sa.String(100), nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("revoked_at", sa.Float),
+    sa.Column("revoked_by", sa.String(100)),
+    sa.Index("exemptions_of_model", "model", "expires"),
 )
 
 # The last rows of each run of a model with windows, from which those of the next row go on.

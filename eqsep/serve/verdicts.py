@@ -36,6 +36,7 @@ from eqsep.serve.ledger import (
     Row,
     Version,
     after_learning,
+    learnt_from,
     lineage,
     rows_for,
 )
@@ -45,6 +46,7 @@ from eqsep.serve.store import Conflict, Missing, Store, now
 VERDICTS = (TRUE, FALSE, EXPECTED, UNSURE)
 TEACHING = (TRUE, FALSE)
 MOST_AT_ONCE = 1_000  # rows
+_POWERS = 11  # of two, up to 1,024 rows
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,9 @@ class Preview:
     fits: dict[str, Fit]  # how well the first row fits each kind
     threshold: tuple[float, float]  # before and after
     warnings: tuple[str, ...]
+    # rows like the first that stays an alarm, and are judged normal, until it is none; None if it
+    # is none anyway, or if more than 1,000 are needed
+    n_needed: int | None = None
 
 
 class Reviewed(BaseModel):
@@ -162,6 +167,32 @@ def _few_rows(model: Model, kind: str) -> list[str]:
     ]
 
 
+def n_like_it(model: Model, row: Row) -> int | None:
+    """How many rows with these values, learnt as normal ones, until they raise no alarm.
+
+    None if more than 1,000 are needed.
+    """
+    one = learnt_from(model, Lesson([row], [NORMAL], judged=True))
+    encoded = model.plan.encode(rows_for(model, [row]))
+    powers = [one]
+    while len(powers) < _POWERS:
+        powers.append(powers[-1] + powers[-1])
+
+    def raises(n: int) -> bool:
+        parts = (power for bit, power in enumerate(powers) if n >> bit & 1)
+        after = model.taught(sum(parts, start=model.evidence))
+        return bool(after.score(encoded)[0] > after.threshold)
+
+    high = next((1 << bit for bit in range(_POWERS) if not raises(1 << bit)), None)
+    if high is None:
+        return None
+    low = high // 2  # it still raises an alarm
+    while high - low > max(1, high // 8):  # near enough
+        middle = (low + high) // 2
+        low, high = (middle, high) if raises(middle) else (low, middle)
+    return high
+
+
 def _differs(now: Said, then: Said) -> bool:
     """Whether a row would no longer raise an alarm, would begin to, or has another name."""
     return now.alarm != then.alarm or (now.alarm and now.kind != then.kind and then.kind != "")
@@ -221,6 +252,7 @@ class Verdicts:
             after = after_learning(before, _lesson(alarms, verdict, kind))
         asked = [*numbers, *others]
         then = self._alarms.said_by(after, live, name, asked, named=named)
+        still = [alarm for alarm in alarms if then[alarm.id].alarm] if verdict == FALSE else []
         differ = {n: then[n] for n in others if n in then and _differs(others[n], then[n])}
         changes = self._changes(differ)
         stay = [c for c in changes if c.alarm.now.alarm and c.then.alarm]
@@ -233,6 +265,7 @@ class Verdicts:
             fits=_fits(before, after, alarms[0]) if named else {},
             threshold=(before.threshold, after.threshold),
             warnings=warnings,
+            n_needed=n_like_it(before, still[0].row) if named and still else None,
         )
 
     def _changes(self, then: dict[int, Said]) -> list[Change]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from eqsep.serve.alarms import Alarms, Queue
+from eqsep.serve.exemptions import Exemptions
 from eqsep.serve.incidents import Folding
 from eqsep.serve.intake import Intake
 from eqsep.serve.ledger import Ledger
@@ -61,6 +62,7 @@ class Workspace:
         self.alarms = Alarms(self.store, self.ledger)
         self.folding = Folding(self.store, self.ledger, self.alarms)  # alarms to incidents
         self.verdicts = Verdicts(self.store, self.ledger, self.alarms)
+        self.exemptions = Exemptions(self.store, self.ledger, self.alarms)
         self.queue = Queue(self.store, self.alarms)  # rows whose labels would help most
         self.notices = Notices(self.store, self.ledger, self.folding, self.watching)
         self.people = People(self.store)

@@ -11,13 +11,14 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
 from eqsep.serve.alarms import Alarm, Filter, Said, first_name
 from eqsep.serve.console.formats import plural
-from eqsep.serve.console.pages import Pages, Posted
+from eqsep.serve.console.pages import Pages, Posted, path_of
+from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import Incident, over_time
 from eqsep.serve.ledger import entity_column
 from eqsep.serve.store import Missing
@@ -42,6 +43,7 @@ _STATES = {
     "judged": "judged",
     "cleared": "cleared: no longer alarms",
     "quiet": "quiet: never alarms",
+    "exempt": "exempt: expected for a while",
 }
 _ORDERS = {"at": "newest first", "score": "highest first"}
 _AGES = {"": "any", "3600": "last hour", "86400": "last day", "604800": "last week"}
@@ -295,6 +297,10 @@ def _changed(before: dict[int, Said], after: dict[int, Said]) -> list[tuple[str,
     return [(words, n) for words, n in counts if n]
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _is_renamed(before: Said, after: Said) -> bool:
     """Whether an alarm gets another first name."""
     return before.alarm and after.alarm and first_name(before.kind) != first_name(after.kind)
@@ -314,6 +320,12 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         teaches = said.verdict in TEACHING
         named = not (teaches and "hx-request" in request.headers)  # a script asks for names later
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
+        still = [one for one in found.rows if one.then.alarm] if said.verdict == FALSE else []
+        numbers = (
+            [name for name, value in still[0].alarm.row.items() if _is_number(value)]
+            if still
+            else []
+        )
         return pages.panel(
             request,
             "panel_preview.html",
@@ -322,7 +334,8 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             named=named,
             renamed=_renamed(found),
             teaches=teaches,
-            still=sum(one.then.alarm for one in found.rows) if said.verdict == FALSE else 0,
+            still=still,
+            numbers=numbers,
             n_normal=round(ws.ledger.live_detector(model).model_.n_learnt[0]),
             **said._asdict(),
         )
@@ -366,6 +379,9 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             query=query and query + "&",
             people=ws.verdicts.counted(model),
             kinds=list(ws.ledger.places(model)),
+            exemptions=ws.exemptions.all(model),
+            covered=ws.exemptions.covered(model),
+            now=time.time(),
             words=VERDICTS,
             ages=_AGES,
         )
@@ -386,6 +402,30 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             changed=_changed(before, ws.alarms.standing(model)),
             changed_alarms=True,
         )
+
+    @routes.post("/m/{model}/exemptions")
+    def exempt(request: Request, by: Judge, model: str, form: Posted) -> Response:
+        names = ("entity", "column", "low", "high", "days", "note")
+        given = {name: str(form.get(name, "")).strip() for name in names}
+        if not given["low"] and not given["high"]:
+            given["column"] = ""
+        try:
+            asked = Exempted(**{name: text for name, text in given.items() if text})  # type: ignore[arg-type]
+        except ValidationError as error:
+            raise RequestValidationError(error.errors()) from error
+        made = ws.exemptions.add(model, asked, by=by)
+        n = ws.exemptions.covered(model).get(made.id, 0)
+        values = {"detail": f"{plural(n, 'open alarm')} left the inbox. Verdicts lists exemptions."}
+        heading = "Exempted"
+        return pages.panel(
+            request, "panel_said.html", heading=heading, changed_alarms=True, **values
+        )
+
+    @routes.post("/m/{model}/exemptions/revoke")
+    def revoke(by: Judge, model: str, form: Posted) -> Response:
+        for number in _numbers(form, "exemption"):
+            ws.exemptions.revoke(model, number, by=by)
+        return RedirectResponse(f"{path_of(model)}/verdicts", 303)
 
     @routes.post("/m/{model}/undo")
     def undo(request: Request, by: Judge, model: str, form: Posted) -> Response:

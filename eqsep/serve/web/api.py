@@ -18,6 +18,7 @@ from eqsep.errors import UserError
 from eqsep.evaluation.promises import Share
 from eqsep.persistence.files import model_of
 from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
+from eqsep.serve.exemptions import Exempted, Exemption
 from eqsep.serve.incidents import MOST_GAP, Incident, Incidents
 from eqsep.serve.intake import Answer
 from eqsep.serve.ledger import Replay, Version
@@ -297,6 +298,21 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
     def undo(by: Judge, id: Number) -> Version:
         """Undo a verdict: the model forgets it."""
         return ws.verdicts.undo([id], by=by)
+
+    @routes.get("/models/{name}/exemptions")
+    def exemptions(_: Viewer, name: str) -> list[Exemption]:
+        """Alarms that are kept out of the inbox for a while, the newest first."""
+        return ws.exemptions.all(name)
+
+    @routes.post("/models/{name}/exemptions")
+    def exempt(by: Judge, name: str, asked: Exempted) -> Exemption:
+        """Keep alarms of an entity, or with values in a range, out of the inbox for some days."""
+        return ws.exemptions.add(name, asked, by=by)
+
+    @routes.delete("/models/{name}/exemptions/{id}")
+    def revoke(by: Judge, name: str, id: int) -> None:
+        """End an exemption: the alarms that it has kept out of the inbox are open again."""
+        ws.exemptions.revoke(name, id, by=by)
 
     @routes.post("/models/{name}/learn")
     def learn(by: Judge, name: str, asked: Taught) -> Version:

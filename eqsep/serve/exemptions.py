@@ -1,0 +1,142 @@
+"""Exemptions: alarms of an entity, or with values in a range, that are expected for a while."""
+
+from dataclasses import dataclass, fields
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import Connection, Select, func, insert, select, update
+
+from eqsep.errors import UserError
+from eqsep.serve import schema
+from eqsep.serve.alarms import EXEMPT, OPEN, Alarms
+from eqsep.serve.ledger import Ledger, Row
+from eqsep.serve.people import audit_entry
+from eqsep.serve.store import Missing, Store, now
+
+MOST_DAYS = 365
+_DAY = 86_400.0  # seconds
+_MOST = 30_000  # open alarms that an exemption is applied to: the newest
+
+
+class Exempted(BaseModel):
+    """What is to be exempted: alarms of an entity, or with values in a range, or both."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    entity: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    column: Annotated[str, Field(max_length=200)] | None = None
+    low: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    high: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    days: Annotated[float, Field(gt=0, le=MOST_DAYS)]
+    note: Annotated[str, Field(max_length=2_000)] = ""
+
+    def checked(self) -> "Exempted":
+        """The same, or an error if it exempts all alarms, or none."""
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        if self.entity is None and self.column is None:
+            raise UserError("An exemption needs an entity, a column with a range, or both.")
+        if (self.column is None) != (not bounds):
+            raise UserError("A range needs a column, and a lowest or a highest value.")
+        if sorted(bounds) != bounds:
+            raise UserError(f"Expected a range from low to high, got {self.low} to {self.high}.")
+        return self
+
+
+@dataclass(frozen=True)
+class Exemption:
+    """Alarms that stay out of the inbox: those that meet all of its conditions."""
+
+    id: int
+    entity: str | None  # None: of any entity
+    column: str | None  # None: with any values
+    low: float | None  # the range of values in the column; None: without a bound
+    high: float | None
+    expires: float  # in seconds since 1970
+    note: str
+    by: str
+    at: float
+    revoked_at: float | None = None
+    revoked_by: str | None = None
+
+    def covers(self, row: Row, entity: str | None) -> bool:
+        """Whether the alarm of a row is expected."""
+        if self.entity is not None and entity != self.entity:
+            return False
+        if self.column is None:
+            return True
+        try:
+            value = float(row[self.column])
+        except (KeyError, TypeError, ValueError):
+            return False
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+
+def _exemptions(name: str) -> Select[Any]:
+    table = schema.exemptions.c
+    columns = (getattr(table, field.name) for field in fields(Exemption))
+    return select(*columns).where(table.model == name).order_by(table.id.desc())
+
+
+def in_force(connection: Connection, name: str) -> list[Exemption]:
+    """The exemptions of a model that hold now."""
+    table = schema.exemptions.c
+    query = _exemptions(name).where(table.revoked_at.is_(None), table.expires > now())
+    return [Exemption(*row) for row in connection.execute(query)]
+
+
+class Exemptions:
+    """Keeps expected alarms out of the inbox, until a time or until somebody revokes that.
+
+    The model stays as it is, and so do its answers; such rows are stored in a state of their own.
+    """
+
+    def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
+        self._store, self._ledger, self._alarms = store, ledger, alarms
+
+    def add(self, name: str, asked: Exempted, *, by: str) -> Exemption:
+        """Exempt alarms, those that are open now among them."""
+        if asked.column is not None and (
+            asked.column not in self._ledger.live_detector(name).plan_.table_columns
+        ):
+            raise UserError(f"{asked.column!r} is not a column of the model {name!r}.")
+        table, rows = schema.exemptions, schema.rows
+        values = asked.checked().model_dump(exclude={"days"})
+        values |= {"by": by, "at": now(), "expires": now() + asked.days * _DAY}
+        own = [] if asked.entity is None else [rows.c.entity == asked.entity]
+        alarms = self._alarms.rows(name, rows.c.state == OPEN, rows.c.now_alarm, *own, limit=_MOST)
+        with self._store.writing() as connection:
+            made = insert(table).values(model=name, **values).returning(table.c.id)
+            exemption = Exemption(id=connection.execute(made).scalar_one(), **values)
+            ids = [alarm.id for alarm in alarms if exemption.covers(alarm.row, alarm.entity)]
+            mine = rows.c.id.in_(ids) & (rows.c.state == OPEN)
+            exempt = {"state": EXEMPT, "exemption": exemption.id}
+            connection.execute(update(rows).where(mine).values(**exempt))
+            told = {"id": exemption.id, "rows": len(ids), "days": asked.days}
+            connection.execute(audit_entry(by, "exempted", model=name, **told))
+        return exemption
+
+    def all(self, name: str) -> list[Exemption]:
+        """All exemptions of a model, the newest first."""
+        return [Exemption(*row) for row in self._store.rows(_exemptions(name))]
+
+    def covered(self, name: str) -> dict[int, int]:
+        """How many alarms each exemption has kept out of the inbox."""
+        table = schema.rows.c
+        query = select(table.exemption, func.count()).where(
+            table.model == name, table.exemption.is_not(None)
+        )
+        found = self._store.rows(query.group_by(table.exemption))
+        return {number: int(n) for number, n in found}
+
+    def revoke(self, name: str, number: int, *, by: str) -> None:
+        """End an exemption: the alarms that it has kept out of the inbox are open again."""
+        table, rows = schema.exemptions, schema.rows
+        mine = (table.c.id == number) & (table.c.model == name) & table.c.revoked_at.is_(None)
+        with self._store.writing() as connection:
+            ended = update(table).where(mine).values(revoked_at=now(), revoked_by=by)
+            if not connection.execute(ended).rowcount:
+                raise Missing(f"There is no exemption {number} of {name!r} to revoke.")
+            kept = (rows.c.exemption == number) & (rows.c.state == EXEMPT)
+            again = {"state": OPEN, "exemption": None, "now_version": 0}  # to be scored again
+            connection.execute(update(rows).where(kept).values(**again))
+            connection.execute(audit_entry(by, "exemption revoked", model=name, id=number))
