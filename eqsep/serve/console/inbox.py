@@ -423,8 +423,8 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
 
     @routes.post("/m/{model}/exemptions/revoke")
     def revoke(by: Judge, model: str, form: Posted) -> Response:
-        for number in _numbers(form, "exemption"):
-            ws.exemptions.revoke(model, number, by=by)
+        for one in _numbers(form, "exemption"):
+            ws.exemptions.revoke(model, one, by=by)
         return RedirectResponse(f"{path_of(model)}/verdicts", 303)
 
     @routes.post("/m/{model}/undo")
