@@ -400,7 +400,7 @@ def test_evaluate_counts_the_fits_of_each_method(jobs, rows):
     assert command(*words, "--against", "random-forest").exit_code == 0
     (job,) = jobs
     methods = [("eqsep (1 of 2)", 1), ("random-forest (2 of 2)", 1)]
-    assert job.ended == [("reading", 1), *methods]
+    assert job.ended == [("reading", 1), *methods, ("names", 1)]
     assert job.name == "intervals"
 
 

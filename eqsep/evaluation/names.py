@@ -15,6 +15,7 @@ from eqsep.detector.namer import COVERAGE, Judges, KindSets
 from eqsep.evaluation.peers import PEERS
 from eqsep.evaluation.promises import Promise, Share, kept_promise
 from eqsep.labels import NORMAL, UNSEEN
+from eqsep.progress import steps
 from eqsep.tables.reading import Table
 
 _BINS = 10  # of probabilities
@@ -251,6 +252,10 @@ def try_names(
         return names_on(fitted.model_, table.take(test), labels[test].astype(str), normal=NORMAL)
 
     left_out = rng.permutation(known)[: len(known) // 2].tolist()
-    return NamesTried(
-        tried(known), tried([k for k in known if k not in left_out]) if left_out else None
-    )
+    fits = [known] + [[name for name in known if name not in left_out]] * bool(left_out)
+    found = []
+    with steps(len(fits), "fits") as done:
+        for learnt in fits:
+            found.append(tried(learnt))
+            done(1)
+    return NamesTried(found[0], found[1] if left_out else None)
