@@ -123,7 +123,7 @@ def test_a_table_says_where_it_was_measured_when_machines_differ(tmp_path):
 
 def test_compare_reads_the_results_of_both_protocols(tmp_path):
     table = TABLES["gaussians_summary"]
-    run([c for c in table.cells(TINY) if c.method == "SVM"], tmp_path, workers=1)
+    run([c for c in table.cells(TINY) if c.method == "SVM"], tmp_path, processes=1)
     lines = compare(table, TINY, Results(tmp_path)).lines
     svm = [line for line in lines if line.row == "SVM"]
     other = [line for line in lines if line.row != "SVM"]
