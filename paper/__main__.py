@@ -26,7 +26,7 @@ def reproduce(  # noqa: PLR0913  the options of a command
     show_list: Annotated[
         bool, typer.Option("--list", help="Name all tables and figures, with the time they take.")
     ] = False,
-    seeds: Annotated[int | None, typer.Option(help="Repetitions; else the paper's.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Repetitions; else ours by study.")] = None,
     quick: Annotated[bool, typer.Option(help="Few seeds, few rows, short trainings.")] = False,
     protocol: Annotated[str, typer.Option(help="paper, corrected or both.")] = "both",
     out: Annotated[Path, typer.Option(help="The folder of results and pages.")] = OUT,
