@@ -119,15 +119,16 @@ def _file_name(words: str) -> str:
 class Results:
     """A folder of results, each read once: all that rendering looks at.
 
+    `commit` is that of the code that a page was made by, where that is not this one.
+
     Examples
     --------
     >>> Results(Path("/nowhere")).of(Cell("circles", "circles", "DT")) is None
     True
     """
 
-    def __init__(self, out: Path) -> None:
-        self.out = out
-        self.commit = ""  # of the code that judges them, where it is not ours
+    def __init__(self, out: Path, *, commit: str = "") -> None:
+        self.out, self.commit = out, commit
         self._read: dict[Cell, Result | None] = {}
 
     def of(self, cell: Cell) -> Result | None:

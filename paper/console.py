@@ -1,9 +1,10 @@
 """What `python -m paper` does with its options, and what it shows: progress and verdicts."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -13,30 +14,44 @@ from eqsep.cli.console import progress
 from eqsep.distributed.mapping import spread
 from eqsep.errors import UserError
 from paper import runner
+from paper.archive import ARCHIVE, KEPT, verify, write_archive
 from paper.cells import Cell
 from paper.claims import CLAIMS, NAME
 from paper.claims.claim import Told
 from paper.comparison import Comparison
 from paper.figures import FIGURES
-from paper.page import lines_of, report, write_pages
+from paper.page import HTML, cells_of, lines_of, report, write_pages
 from paper.plan import PROTOCOLS, Plan
 from paper.tables import TABLES
+from paper.times import Times
 from paper.verdicts import WORDS
 
-_PARTS: dict[str, Any] = {**TABLES, **FIGURES, NAME: CLAIMS}
-NAMES = tuple(_PARTS)
+NAMES = (*TABLES, *FIGURES, NAME)
+LOG = "progress.log"  # in the folder of the results: a line for each cell as it ends
+INTERRUPTED = 130  # the exit status of a command that Ctrl-C has ended
+_DIFFERENCES_SHOWN = 20
 _LINES_SHOWN = 60  # of several tables; more are on the page
 
 
-def list_names(console: Console) -> None:
-    """Show every table and figure with its name."""
-    table = _table("name", "what it is", "figures", names=2)
+def list_names(console: Console, plan: Plan, *, out: Path) -> None:
+    """Show every table and figure with its name, and the processor time that it takes."""
+    sources = [source for source in (out, KEPT) if source.exists()]
+    times = Times.of((cell for name in NAMES for cell in cells_of(name, plan)), sources)
+    table = _table("name", "what it is", "figures", "time", names=2)
     for name, one in TABLES.items():
-        table.add_row(name, one.published.title, str(len(list(one.entries()))))
+        n_figures = str(len(list(one.entries())))
+        table.add_row(name, one.published.title, n_figures, times.of_cells(cells_of(name, plan)))
     for name, figure in FIGURES.items():
-        table.add_row(name, figure.title, "picture")
-    table.add_row(NAME, "Claims of the text that compare figures", str(len(CLAIMS.claims)))
+        table.add_row(name, figure.title, "picture", times.of_cells(cells_of(name, plan)))
+    says, n_claims = "Claims of the text that compare figures", str(len(CLAIMS.claims))
+    table.add_row(NAME, says, n_claims, times.of_cells(cells_of(NAME, plan)))
     console.print(table)
+    console.print(
+        "Time: of one processor, as recorded with the results; about, where some cells are not "
+        "measured and go by those of their kind; –, where nothing of the kind is recorded. Cells "
+        "that several share are measured once.",
+        soft_wrap=True,
+    )
 
 
 def chosen(names: Sequence[str]) -> list[str]:
@@ -65,12 +80,12 @@ def plan_of(protocol: str, *, seeds: int | None, quick: bool) -> Plan:
     return Plan(protocols, seeds, quick)
 
 
-def executor_of(workers: int | None, ray: str | None) -> runner.Executor:
+def executor_of(processes: int | None, ray: str | None) -> runner.Executor:
     """How cells are measured: by tasks of a cluster where one is named, else by processes."""
     if ray is None:
-        return runner.in_processes(workers)
-    if workers is not None:
-        raise UserError("--workers counts processes of this machine, and --ray has its own.")
+        return runner.in_processes(processes)
+    if processes is not None:
+        raise UserError("--processes counts processes of this machine, and --ray has its own.")
     return partial(_on_ray, address=ray)
 
 
@@ -92,19 +107,27 @@ def run_names(
     out: Path,
     executor: runner.Executor | None = None,
     keep_stale: bool = False,
-) -> bool:
-    """Measure what is not measured yet, write the page and show it; false where a cell failed."""
+) -> int:
+    """Measure what is not measured yet, write the page and show it; the status to exit with.
+
+    After an interruption the page has what is measured by then.
+    """
     wanted = chosen(names)
-    cells = [c for name in wanted for c in _PARTS[name].cells(plan)]
+    cells = [cell for name in wanted for cell in cells_of(name, plan)]
+    out.mkdir(parents=True, exist_ok=True)
     with progress("python -m paper", "measuring") as job:
 
         def show(now: runner.Progress) -> None:
             job.advance(now.share - job.done)
             job.note = f"{now.done:,} of {now.total:,} cells"
+            with (out / LOG).open("a", encoding="utf-8") as log:
+                log.write(_log_line(now))
 
         job.expect(1.0)
         outcome = runner.run(cells, out, executor=executor, on_progress=show, keep_stale=keep_stale)
-    found = report(_on_page(wanted, plan, out), plan, out)
+    on_page = _on_page(wanted, plan, out)
+    archive = write_archive(on_page, plan, out)
+    found = replace(report(on_page, plan, out), archive=archive)
     text, page = write_pages(found, out)
     comparisons = [one for one in found.comparisons if one.name in wanted]
     if len(comparisons) > 1:
@@ -134,14 +157,53 @@ def run_names(
         console.print(f"Failed: {cell.study}, {cell.dataset}, {cell.method}: {message}")
     console.print(f"Markdown: {text.resolve()}", soft_wrap=True)
     console.print(f"Page: {page.resolve()}", soft_wrap=True)
-    return not outcome.failed
+    console.print(f"Results: {(out / ARCHIVE).resolve()}", soft_wrap=True)
+    if outcome.is_interrupted:
+        console.print(
+            f"Interrupted: {found.lacking} of {found.planned} cells have not been measured, and "
+            "the page says that it is incomplete. Run the same command again to go on.",
+            soft_wrap=True,
+        )
+        return INTERRUPTED
+    return 1 if outcome.failed else 0
+
+
+def verify_archive(console: Console, path: Path) -> int:
+    """Show whether the page beside an archive is what its results come to; 1 where it is not."""
+    done = verify(path)
+    found, page = done.found, path.with_name(HTML)
+    n_figures = sum(len(table.lines) for table in found.comparisons)
+    console.print(
+        f"{n_figures} figures and {len(found.claims)} claims, recomputed from "
+        f"{found.planned - found.lacking} results of {path}.",
+        soft_wrap=True,
+    )
+    if not done.differences:
+        console.print(f"{page} has the same figures and verdicts.", soft_wrap=True)
+        return 0
+    for line in done.differences[:_DIFFERENCES_SHOWN]:
+        console.print(line, soft_wrap=True, markup=False)
+    n_left = len(done.differences) - _DIFFERENCES_SHOWN
+    if n_left > 0:
+        console.print(f"... and {n_left} more lines.")
+    console.print(f"{page} is not what the results come to.", soft_wrap=True)
+    return 1
+
+
+def _log_line(now: runner.Progress) -> str:
+    cell, time = now.cell, datetime.now(UTC).isoformat(timespec="seconds")
+    size = f"{cell.seeds} seeds, {cell.protocol}" + (", quick" if cell.quick else "")
+    return (
+        f"{time} {now.done}/{now.total} {now.share:.1%} {cell.study}: {cell.dataset}, "
+        f"{cell.method}, {size}: {now.word}\n"
+    )
 
 
 def _on_page(wanted: Sequence[str], plan: Plan, out: Path) -> list[str]:
     """What was asked for, and what the folder has whole from before: the page does not forget."""
 
     def is_there(name: str) -> bool:
-        return all(cell.path(out).exists() for cell in _PARTS[name].cells(plan))
+        return all(cell.path(out).exists() for cell in cells_of(name, plan))
 
     return [name for name in NAMES if name in wanted or is_there(name)]
 

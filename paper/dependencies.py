@@ -107,7 +107,12 @@ def digest(names: Mapping[str, Sequence[str]], *, root: Path = ROOT) -> str:
 
 
 def is_stale(made: Mapping[str, Any]) -> bool:
-    """Whether the code that a result depends on has changed; one that does not say has, too."""
+    """Whether the code that a result depends on has changed; one that does not say has, too.
+
+    One in an archive says whether it had when the archive was written.
+    """
+    if "stale" in made:
+        return bool(made["stale"])
     return "code" not in made or made["code"] != digest(made["names"])
 
 

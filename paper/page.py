@@ -9,12 +9,12 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined, Template
 
-from paper.cells import Results, write_text
-from paper.claims import CLAIMS, NAME
+from paper.cells import Cell, Results, write_text
+from paper.claims import CLAIMS, NAME, Claims
 from paper.claims.claim import Told
 from paper.comparison import Comparison, Line, compare
 from paper.figures import FIGURES, Figure
-from paper.plan import Plan
+from paper.plan import Plan, Table
 from paper.provenance import Provenance
 from paper.tables import TABLES
 from paper.verdicts import JUDGED, WORDS
@@ -38,15 +38,22 @@ class Picture:
         return "data:image/png;base64," + b64encode(self.png).decode()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
-    """All that a page shows."""
+    """All that a page shows.
+
+    `lacking` of the `planned` cells have no result yet. `archive` is the SHA-256 of the archive
+    that has all of them.
+    """
 
     plan: Plan
     comparisons: tuple[Comparison, ...]
     pictures: tuple[Picture, ...]
     claims: tuple[Told, ...]
     provenance: Provenance
+    planned: int
+    lacking: int
+    archive: str = ""
 
     @property
     def protocol(self) -> str:
@@ -128,13 +135,35 @@ class Report:
         )
 
 
-def report(names: Iterable[str], plan: Plan, out: Path) -> Report:
-    """Read the results of the tables and figures of these names, judge and draw them."""
-    results, names = Results(out), list(names)
+def cells_of(name: str, plan: Plan) -> list[Cell]:
+    """The cells of a table or a figure, or of all claims."""
+    parts: dict[str, Table | Figure | Claims] = {**TABLES, **FIGURES, NAME: CLAIMS}
+    return parts[name].cells(plan)
+
+
+def report(
+    names: Iterable[str], plan: Plan, out: Path, *, commit: str = "", draw: bool = True
+) -> Report:
+    """Read the results of the tables and figures of these names, judge and draw them.
+
+    They are judged as by the code of `commit`, and pictures are blank unless they are to be drawn.
+    """
+    results, names = Results(out, commit=commit), list(names)
+    cells = {cell for name in names for cell in cells_of(name, plan)}
+    lacking = sum(results.of(cell) is None for cell in cells)
     comparisons = tuple(compare(TABLES[name], plan, results) for name in names if name in TABLES)
-    pictures = tuple(_picture(FIGURES[name], plan, results) for name in names if name in FIGURES)
-    claims = CLAIMS.told(plan, results) if NAME in names else ()
-    return Report(plan, comparisons, pictures, claims, Provenance.of(results.made()))
+    pictures = tuple(
+        _picture(FIGURES[name], plan, results, draw=draw) for name in names if name in FIGURES
+    )
+    return Report(
+        plan=plan,
+        comparisons=comparisons,
+        pictures=pictures,
+        claims=CLAIMS.told(plan, results) if NAME in names else (),
+        provenance=Provenance.of(results.made(), commit=commit),
+        planned=len(cells),
+        lacking=lacking,
+    )
 
 
 def write_pages(found: Report, out: Path) -> tuple[Path, Path]:
@@ -182,7 +211,7 @@ def _words(line: Line) -> tuple[str, ...]:
     )
 
 
-def _picture(figure: Figure, plan: Plan, results: Results) -> Picture:
+def _picture(figure: Figure, plan: Plan, results: Results, *, draw: bool) -> Picture:
     cells = figure.cells(plan)
     found = {(cell.dataset, cell.method): results.of(cell) for cell in cells}
     words = (figure.name, figure.title, figure.caption)
@@ -190,6 +219,8 @@ def _picture(figure: Figure, plan: Plan, results: Results) -> Picture:
     if len(drawn) < len(found):
         reasons = {result["skipped"] for result in found.values() if result and "skipped" in result}
         return Picture(*words, missing="; ".join(sorted(reasons)) or "not run yet")
+    if not draw:
+        return Picture(*words)
     from paper.figures.drawing import png
 
     return Picture(*words, png=png(figure.draw(drawn)))

@@ -1,6 +1,7 @@
 """Running cells: on all cores, a process each, one thread each; what is measured stays measured."""
 
 import os
+import signal
 import threading
 import time
 import warnings
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 
 from eqsep.errors import UserError
@@ -31,15 +32,19 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: cells done of all, and what share of the work that they are."""
+    """How far a run is: cells done of all, and what share of the work that they are.
+
+    `word` is how the last cell ended (see `measure_cell`).
+    """
 
     cell: Cell
+    word: str
     done: int
     total: int
     share: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What a run did.
 
@@ -51,6 +56,8 @@ class Outcome:
     failed : tuple of (Cell, str)
         Cells that raised an error, and its message.
     seconds : float
+    is_interrupted : bool
+        Whether it was told to end (Ctrl-C) before all cells were done.
     """
 
     measured: int
@@ -59,13 +66,14 @@ class Outcome:
     stale: int
     failed: tuple[tuple[Cell, str], ...]
     seconds: float
+    is_interrupted: bool
 
 
 def run(
     cells: Iterable[Cell],
     out: Path,
     *,
-    workers: int | None = None,
+    processes: int | None = None,
     executor: Executor | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     keep_stale: bool = False,
@@ -77,8 +85,8 @@ def run(
     cells : iterable of Cell
     out : Path
         The folder of the results, one small JSON a cell.
-    workers : int, default=None
-        How many processes; as many as there are cores by default. With 1, this process.
+    processes : int, default=None
+        How many; as many as there are cores by default. With 1, this process.
     executor : callable, default=None
         What measures the cells, in place of processes of this machine.
     on_progress : callable, default=None
@@ -86,28 +94,33 @@ def run(
     keep_stale : bool, default=False
         Whether results stay that are of code that has changed since.
     """
-    executor = executor or in_processes(workers)
+    executor = executor or in_processes(processes)
     begin, wanted = time.monotonic(), list(dict.fromkeys(cells))
     before = {cell: result for cell in wanted if (result := measured_before(cell, out)) is not None}
     stale = {cell for cell, result in before.items() if is_stale(result.get("made", {}))}
     todo = [c for c in wanted if c not in before or (c in stale and not keep_stale)]
     words: list[str] = []
     failed: list[tuple[Cell, str]] = []
-    planned, done = sum(map(_seconds, todo)), 0.0
-    for cell, word in executor(todo, out):
-        words.append(word)
-        if word not in ("measured", "skipped"):
-            failed.append((cell, word))
-        done += _seconds(cell)
-        if on_progress is not None:
-            on_progress(Progress(cell, len(words), len(todo), done / planned))
+    planned, done, is_interrupted = sum(map(_seconds, todo)), 0.0, False
+    try:
+        for cell, word in executor(todo, out):
+            words.append(word)
+            if word not in ("measured", "skipped"):
+                failed.append((cell, word))
+            done += _seconds(cell)
+            if on_progress is not None:
+                share = done / planned
+                on_progress(Progress(cell, word, len(words), len(todo), share))
+    except KeyboardInterrupt:
+        is_interrupted = True
     return Outcome(
-        words.count("measured"),
-        len(wanted) - len(todo),
-        words.count("skipped"),
-        len(stale),
-        tuple(failed),
-        time.monotonic() - begin,
+        measured=words.count("measured"),
+        kept=len(wanted) - len(todo),
+        skipped=words.count("skipped"),
+        stale=len(stale),
+        failed=tuple(failed),
+        seconds=time.monotonic() - begin,
+        is_interrupted=is_interrupted,
     )
 
 
@@ -160,12 +173,14 @@ def _seconds(cell: Cell) -> float:
     return STUDIES[cell.study].seconds(cell)
 
 
-def in_processes(workers: int | None = None) -> Executor:
+def in_processes(processes: int | None = None) -> Executor:
     """So many processes, else as many as there are cores; of 1, this one."""
-    if workers is not None and workers < 1:
-        raise UserError(f"workers must be at least 1, got {workers}. Leave it out for all cores.")
-    n_workers = workers or os.cpu_count() or 1
-    return partial(_in_processes, n_workers=n_workers) if n_workers > 1 else _here
+    if processes is not None and processes < 1:
+        raise UserError(
+            f"processes must be at least 1, got {processes}. Leave it out for all cores."
+        )
+    n_processes = processes or os.cpu_count() or 1
+    return partial(_in_processes, n_processes=n_processes) if n_processes > 1 else _here
 
 
 def _here(cells: list[Cell], out: Path) -> Iterator[tuple[Cell, str]]:
@@ -174,13 +189,13 @@ def _here(cells: list[Cell], out: Path) -> Iterator[tuple[Cell, str]]:
         yield cell, measure_cell(cell, out)
 
 
-def _in_processes(cells: list[Cell], out: Path, *, n_workers: int) -> Iterator[tuple[Cell, str]]:
+def _in_processes(cells: list[Cell], out: Path, *, n_processes: int) -> Iterator[tuple[Cell, str]]:
     """Side by side, the long ones first: none is left for the end."""
-    n_workers = min(n_workers, max(len(cells), 1))
+    n_processes, others = min(n_processes, max(len(cells), 1)), set(active_children())
     with (
         _one_thread(),
         ProcessPoolExecutor(
-            n_workers, mp_context=get_context("spawn"), initializer=_end_with_parent
+            n_processes, mp_context=get_context("spawn"), initializer=_end_with_parent
         ) as pool,
     ):
         in_order = sorted(cells, key=_seconds, reverse=True)
@@ -188,6 +203,10 @@ def _in_processes(cells: list[Cell], out: Path, *, n_workers: int) -> Iterator[t
         try:
             for future in as_completed(cell_of):
                 yield cell_of[future], _end_of(future)
+        except KeyboardInterrupt:  # nobody waits for the cells under way
+            for process in set(active_children()) - others:
+                process.terminate()
+            raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -199,7 +218,7 @@ def _end_of(future: "Future[str]") -> str:
     except BrokenProcessPool:
         return (
             "a process ended without a word, probably for want of memory. Run again, with fewer "
-            "processes (--workers): what is measured is kept."
+            "processes (--processes): what is measured is kept."
         )
 
 
@@ -219,7 +238,8 @@ def _one_thread() -> Iterator[None]:
 
 
 def _end_with_parent() -> None:
-    """End this worker when the run is killed: nobody else would."""
+    """End this worker when the run is killed, and only then: Ctrl-C is for the run to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None
 

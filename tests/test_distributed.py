@@ -353,7 +353,7 @@ def test_the_paper_is_reproduced_on_a_cluster_where_it_is_not_measured_yet(tmp_p
     measured = re.search(
         r"(\d+) cells measured in .* 0 kept from before, 0 skipped, 0 fa", first.output
     )
-    again = reproduce([*command, "--workers", "1"])
+    again = reproduce([*command, "--processes", "1"])
     assert f"{measured[1]} kept from before" in again.output
     assert int(measured[1]) > 1
 

@@ -147,7 +147,7 @@ def test_a_file_that_is_gone_is_a_change(tmp_path):
 
 
 def test_a_cell_names_the_code_of_the_library_that_it_runs_through(tmp_path):
-    run([CELL, GAUSSIAN], tmp_path, workers=1)
+    run([CELL, GAUSSIAN], tmp_path, processes=1)
     tanh, gaussian = (read_result(cell, tmp_path)["made"] for cell in (CELL, GAUSSIAN))
     assert "TanhBump.__call__" in tanh["names"][BUMP]
     assert "GaussianBump.log" not in tanh["names"][BUMP]
@@ -177,14 +177,14 @@ def made_stale(cell, out):
 
 
 def test_a_stale_cell_is_measured_anew_unless_it_is_to_be_kept(tmp_path):
-    run([CELL, GAUSSIAN], tmp_path, workers=1)
+    run([CELL, GAUSSIAN], tmp_path, processes=1)
     made_stale(CELL, tmp_path)
-    kept = run([CELL, GAUSSIAN], tmp_path, workers=1, keep_stale=True)
+    kept = run([CELL, GAUSSIAN], tmp_path, processes=1, keep_stale=True)
     assert (kept.measured, kept.kept, kept.stale) == (0, 2, 1)
-    anew = run([CELL, GAUSSIAN], tmp_path, workers=1)
+    anew = run([CELL, GAUSSIAN], tmp_path, processes=1)
     assert (anew.measured, anew.kept, anew.stale) == (1, 1, 1)
     assert not is_stale(read_result(CELL, tmp_path)["made"])
-    assert run([CELL, GAUSSIAN], tmp_path, workers=1).stale == 0
+    assert run([CELL, GAUSSIAN], tmp_path, processes=1).stale == 0
 
 
 def test_a_result_that_does_not_say_its_code_is_stale(tmp_path, monkeypatch):
@@ -195,8 +195,8 @@ def test_a_result_that_does_not_say_its_code_is_stale(tmp_path, monkeypatch):
     )
     cell = Cell("fake", "data", "method")
     write_result(cell, tmp_path, {"values": {"area": [2.0]}, "more": {}})
-    assert run([cell], tmp_path, workers=1).measured == 1
-    assert run([cell], tmp_path, workers=1).kept == 1
+    assert run([cell], tmp_path, processes=1).measured == 1
+    assert run([cell], tmp_path, processes=1).kept == 1
 
 
 def test_the_page_says_of_which_commits_results_are():

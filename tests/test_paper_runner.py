@@ -24,18 +24,18 @@ CHEAP = [Cell("formulas", "output", "tanh"), Cell("formulas", "derivative", "tan
 
 
 def test_a_second_run_does_nothing(tmp_path):
-    first = run(CHEAP, tmp_path, workers=1)
+    first = run(CHEAP, tmp_path, processes=1)
     assert (first.measured, first.kept) == (2, 0)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")}
     seen = []
-    second = run([*CHEAP, CHEAP[0]], tmp_path, workers=1, on_progress=seen.append)
+    second = run([*CHEAP, CHEAP[0]], tmp_path, processes=1, on_progress=seen.append)
     assert (second.measured, second.kept, seen) == (0, 2, [])
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == before
 
 
 def test_progress_counts_the_cells_and_their_share_of_the_work(tmp_path):
     seen = []
-    run(CHEAP, tmp_path, workers=1, on_progress=seen.append)
+    run(CHEAP, tmp_path, processes=1, on_progress=seen.append)
     assert [(now.done, now.total) for now in seen] == [(1, 2), (2, 2)]
     assert 0 < seen[0].share < seen[1].share == 1
 
@@ -43,7 +43,7 @@ def test_progress_counts_the_cells_and_their_share_of_the_work(tmp_path):
 def test_alone_short_cells_come_first_and_side_by_side_long_ones(tmp_path, monkeypatch):
     cells = [c for c in TABLES["hyperplane_mse_20d"].cells(TINY) if "noise 0.0" in c.dataset]
     seen = []
-    run([cells[-1], cells[0]], tmp_path, workers=1, on_progress=seen.append)
+    run([cells[-1], cells[0]], tmp_path, processes=1, on_progress=seen.append)
     seconds = [STUDIES[now.cell.study].seconds(now.cell) for now in seen]
     assert seconds == sorted(seconds)
     submitted = []
@@ -58,7 +58,7 @@ def test_alone_short_cells_come_first_and_side_by_side_long_ones(tmp_path, monke
 
     monkeypatch.setattr(runner, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(runner, "measure_cell", lambda cell, out: "measured")  # noqa: ARG005
-    run([cells[0], cells[-1]], tmp_path / "two", workers=2)
+    run([cells[0], cells[-1]], tmp_path / "two", processes=2)
     assert submitted == sorted(seconds, reverse=True)
     assert len(set(submitted)) == 2
 
@@ -66,8 +66,8 @@ def test_alone_short_cells_come_first_and_side_by_side_long_ones(tmp_path, monke
 def test_two_processes_measure_what_one_does(tmp_path):
     cells = TABLES["gaussians_summary"].cells(replace(TINY, protocols=("paper",)))[:4]
     before = dict(os.environ)
-    run(cells, tmp_path / "one", workers=1)
-    outcome = run(cells, tmp_path / "two", workers=2)
+    run(cells, tmp_path / "one", processes=1)
+    outcome = run(cells, tmp_path / "two", processes=2)
     assert outcome.measured == len(cells)
     assert dict(os.environ) == before
     for cell in cells:
@@ -77,7 +77,7 @@ def test_two_processes_measure_what_one_does(tmp_path):
 
 def test_cells_may_be_measured_elsewhere_and_are_kept_here(tmp_path, monkeypatch):
     """Another executor sees only what is not measured yet, and hands plain data back."""
-    run(CHEAP[:1], tmp_path, workers=1)
+    run(CHEAP[:1], tmp_path, processes=1)
     failing = Cell("fake", "data", "method")
     monkeypatch.setitem(runner.STUDIES, "fake", Study("fake", lambda cell: cell.nothing))
     asked = []
@@ -105,10 +105,10 @@ def test_a_cell_that_lacks_something_is_skipped_and_tried_again(tmp_path, monkey
 
     monkeypatch.setitem(runner.STUDIES, "fake", Study("fake", measure))
     cell = Cell("fake", "data", "method")
-    assert run([cell], tmp_path, workers=1).skipped == 1
+    assert run([cell], tmp_path, processes=1).skipped == 1
     assert read_result(cell, tmp_path)["skipped"] == "there is no file"
     lacking[0] = False
-    assert run([cell], tmp_path, workers=1).measured == 1
+    assert run([cell], tmp_path, processes=1).measured == 1
     assert read_result(cell, tmp_path)["values"] == {"area": [1.0]}
 
 
@@ -119,7 +119,7 @@ def test_a_study_that_keeps_things_is_told_where(tmp_path, monkeypatch):
 
     monkeypatch.setitem(runner.STUDIES, "fake", Study("fake", measure, keeps=True))
     cell = Cell("fake", "data", "method")
-    assert run([cell], tmp_path, workers=1).measured == 1
+    assert run([cell], tmp_path, processes=1).measured == 1
     assert Path(read_result(cell, tmp_path)["more"]["kept"]).is_relative_to(tmp_path)
 
 
@@ -129,7 +129,7 @@ def test_an_error_in_one_cell_does_not_end_the_run(tmp_path, monkeypatch):
 
     monkeypatch.setitem(runner.STUDIES, "fake", Study("fake", measure))
     good, bad = Cell("fake", "data", "m", seeds=2), Cell("fake", "data", "m", seeds=1)
-    outcome = run([bad, good], tmp_path, workers=1)
+    outcome = run([bad, good], tmp_path, processes=1)
     assert outcome.measured == 1
     assert outcome.failed == ((bad, "ZeroDivisionError: division by zero"),)
     assert read_result(bad, tmp_path) is None
@@ -143,22 +143,22 @@ class Bare(ProcessPoolExecutor):
 
 
 def test_a_process_that_ends_is_told_and_what_is_measured_is_kept(tmp_path, monkeypatch):
-    run(CHEAP[:1], tmp_path, workers=1)
+    run(CHEAP[:1], tmp_path, processes=1)
     others = [Cell("formulas", "output", "Gaussian"), CHEAP[1]]
     with monkeypatch.context() as patch:
         patch.setattr(runner, "measure_cell", end_at_once)
         patch.setattr(runner, "ProcessPoolExecutor", Bare)
-        outcome = run([*CHEAP[:1], *others], tmp_path, workers=2)
+        outcome = run([*CHEAP[:1], *others], tmp_path, processes=2)
     assert {cell for cell, _ in outcome.failed} == set(others)
     assert all("probably for want of memory" in message for _, message in outcome.failed)
-    assert run([*CHEAP[:1], *others], tmp_path, workers=1).kept == 1
+    assert run([*CHEAP[:1], *others], tmp_path, processes=1).kept == 1
 
 
 def test_a_damaged_result_is_told_with_its_place(tmp_path):
     path = write_result(CHEAP[0], tmp_path, {"values": {}})
     path.write_text('{"cell": ')
     with pytest.raises(ValueError, match=r"is not a result: expected JSON.*Remove it"):
-        run(CHEAP, tmp_path, workers=1)
+        run(CHEAP, tmp_path, processes=1)
 
 
 def test_a_result_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -194,7 +194,7 @@ for patience in range(0, 10, 2):
     if child == 0:
         def tell(now):
             os.write(writer, (str(now.cell.path(out)) + "\\n").encode())
-        run(cells, out, workers=1, on_progress=tell)
+        run(cells, out, processes=1, on_progress=tell)
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as lines:
@@ -209,7 +209,7 @@ for patience in range(0, 10, 2):
     assert len(whole) <= len(set(told)) + 1 + patience
 assert len(told) == len(set(told)), "a cell was measured twice"
 before = sum(1 for _ in out.rglob("*.json"))
-outcome = run(cells[:before + 5], out, workers=1)
+outcome = run(cells[:before + 5], out, processes=1)
 print(before, len(told), outcome.kept + outcome.measured, outcome.failed)
 """
 
@@ -237,7 +237,7 @@ from paper.tables import TABLES
 
 if __name__ == "__main__":
     cells = TABLES["gaussians_sigma_ll"].cells(Plan(seeds=4))
-    run(cells, Path(sys.argv[1]), workers=2, on_progress=lambda now: print(now.done, flush=True))
+    run(cells, Path(sys.argv[1]), processes=2, on_progress=lambda now: print(now.done, flush=True))
 """
 
 
@@ -252,12 +252,39 @@ def test_processes_end_with_a_run_that_is_killed(tmp_path):
         workers = children_of(parent.pid)
         parent.send_signal(signal.SIGKILL)
     assert len(workers) >= 2
-    deadline = time.monotonic() + 30
-    while any(map(is_running, workers)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not [pid for pid in workers if is_running(pid)]
+    assert all_end(workers)
     for path in (tmp_path / "out").rglob("*.json"):
         assert json.loads(path.read_text())["values"]
+
+
+RUN_UNTIL_INTERRUPTED = """
+import sys
+from pathlib import Path
+from paper import runner
+from paper.cells import Cell
+
+if __name__ == "__main__":
+    cells = [Cell("hyperplane", "35 dimensions, 700 rows, noise 2.0", "ES, LL", seeds=n)
+             for n in (1, 10**5)]
+    tell = lambda now: print(now.done, flush=True)
+    print(runner.run(cells, Path(sys.argv[1]), processes=2, on_progress=tell).is_interrupted)
+"""
+
+
+def test_an_interrupted_run_does_not_wait_for_the_cells_under_way(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(RUN_UNTIL_INTERRUPTED)
+    parent = subprocess.Popen(
+        [sys.executable, script, tmp_path / "out"], stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        assert parent.stdout.readline().strip() == "1"
+        begun = children_of(parent.pid)
+        parent.send_signal(signal.SIGINT)
+        printed, _ = parent.communicate(timeout=30)
+    assert printed.split()[-1] == "True"
+    assert len(begun) >= 2
+    assert all_end(begun)
 
 
 def children_of(pid):
@@ -268,6 +295,14 @@ def children_of(pid):
     return [
         int(word) for task in tasks.iterdir() for word in (task / "children").read_text().split()
     ]
+
+
+def all_end(pids):
+    """Whether the processes end within half a minute."""
+    deadline = time.monotonic() + 30
+    while any(map(is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not any(map(is_running, pids))
 
 
 def is_running(pid):

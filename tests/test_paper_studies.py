@@ -127,7 +127,7 @@ def test_mvtec_probes_run_on_public_embeddings_which_do_not_name_the_defects(tmp
     monkeypatch.setattr(mvtec, "QUICK_EPOCHS", 3)
     mvtec.data.cache_clear()
     out = tmp_path / "out"
-    assert run(cells_of("mvtec_objects"), out, workers=1).failed == ()
+    assert run(cells_of("mvtec_objects"), out, processes=1).failed == ()
     split = mvtec.data("pill").split
     mvtec.data.cache_clear()
     assert (split.y_train.sum(), split.y_test.sum()) == (4, 16)
@@ -159,7 +159,7 @@ def test_mvtec_probes_run_on_images_in_its_layout(tmp_path, monkeypatch):
     monkeypatch.setattr(mvtec, "QUICK_EPOCHS", 40)
     mvtec.data.cache_clear()
     out = tmp_path / "out"
-    assert run(cells_of("mvtec_pill"), out, workers=1).failed == ()
+    assert run(cells_of("mvtec_pill"), out, processes=1).failed == ()
     split, source = mvtec.data("pill")
     mvtec.data.cache_clear()
     assert source == mvtec.IMAGES
@@ -180,7 +180,7 @@ def test_probes_run_on_magnetic_tiles_in_the_layout_of_mvtec(tmp_path, monkeypat
     whole = mvtec.training
     monkeypatch.setattr(mvtec, "training", lambda **told: whole(**told | {"learning_rate": 0.05}))
     magnetic_tile.data.cache_clear()
-    assert run(cells_of("magnetic_tile"), out, workers=1).failed == ()
+    assert run(cells_of("magnetic_tile"), out, processes=1).failed == ()
     split = magnetic_tile.data(out / "kept")
     magnetic_tile.data.cache_clear()
     assert set(split.kind_train) == {"normal", "blowhole"}
@@ -325,7 +325,7 @@ def test_every_figure_is_drawn_from_results_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(gaussians, "equality", lambda *_, **__: quick)
     plan = Plan(protocols=("paper",), seeds=1, quick=True)
     for figure in FIGURES.values():
-        outcome = run(figure.cells(plan), tmp_path, workers=1)
+        outcome = run(figure.cells(plan), tmp_path, processes=1)
         assert not outcome.failed
         assert not outcome.skipped
     pictures = report(FIGURES, plan, tmp_path).pictures

@@ -60,7 +60,11 @@ def test_the_plan_asks_for_seeds_only_where_there_is_chance():
     methods = {e.row: e.cell(TINY, "paper").seeds for e in TABLES["toy_shallow"].entries()}
     assert methods["RF"] == TINY.seeds
     assert methods["SVM"] == 1
-    assert {c.seeds for c in TABLES["hyperplane_mse_100"].cells(Plan())} == {20}
+    seeds = {name: {c.seeds for c in TABLES[name].cells(Plan())} for name in TABLES}
+    assert seeds["hyperplane_mse_100"] == seeds["gaussians_summary"] == {200}
+    assert seeds["toy_shallow"] == {1, 200}
+    assert (seeds["thyroid"], seeds["toy_networks"]) == ({30}, {20})
+    assert seeds["nsl_kdd_full"] == {1, 3, 5, 200}, "isolation forests are cheap, networks are not"
     with pytest.raises(ValueError, match="at least 1, got 0"):
         Plan(seeds=0)
     with pytest.raises(ValueError, match="Unknown protocol fair: expected paper or corrected"):
@@ -123,7 +127,7 @@ def test_a_table_says_where_it_was_measured_when_machines_differ(tmp_path):
 
 def test_compare_reads_the_results_of_both_protocols(tmp_path):
     table = TABLES["gaussians_summary"]
-    run([c for c in table.cells(TINY) if c.method == "SVM"], tmp_path, workers=1)
+    run([c for c in table.cells(TINY) if c.method == "SVM"], tmp_path, processes=1)
     lines = compare(table, TINY, Results(tmp_path)).lines
     svm = [line for line in lines if line.row == "SVM"]
     other = [line for line in lines if line.row != "SVM"]

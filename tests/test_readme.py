@@ -129,7 +129,7 @@ def run_python_command(words):
     """`python -m paper` is run, in one process; of other files, see that they are there."""
     if words[:2] != ["-m", "paper"]:
         return check_file(words)
-    result = CliRunner().invoke(paper, [*words[2:], "--workers", "1"], env={"COLUMNS": "200"})
+    result = CliRunner().invoke(paper, [*words[2:], "--processes", "1"], env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     return result.stdout
 

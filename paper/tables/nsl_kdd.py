@@ -55,7 +55,7 @@ def _chance(split: Split) -> dict[str, list[float]]:
     return {f"{metric}, {kind}": [share[kind]] for metric in METRICS.values() for kind in share}
 
 
-# On one core, with all rows; what is not named takes a minute or less.
+# On one core, with all rows; what is not named takes some seconds for each seed.
 _SECONDS = {
     **{"SVM-RBF": 150.0, "SVM-Lin": 90.0, "OVS-Lin": 120.0, "OVS-Lin-ES": 120.0},
     **{"LOF-A": 130.0, "LOF-N": 60.0, "OCSVM-A": 2300.0, "OCSVM-N": 650.0},
@@ -65,7 +65,7 @@ _NETWORK_SECONDS = {"plain": 250.0, "sampled": 1700.0, "sad": 1000.0}
 
 def seconds(cell: Cell) -> float:
     """Roughly, on one core; a quick cell has a twentieth of the rows and fewer epochs."""
-    known = _SECONDS.get(cell.method, 30.0)
+    known = _SECONDS.get(cell.method, 10.0 * cell.seeds)
     full = _NETWORK_SECONDS[NETWORKS[cell.method].scheme] if cell.method in NETWORKS else known
     return full / (80 if cell.quick else 1)
 
