@@ -42,6 +42,7 @@ from eqsep.serve import schema
 __all__ = ["Conflict", "Missing", "Store", "Unavailable", "make_private", "now"]
 
 _PATIENCE = "30"  # seconds that a writer waits for another one
+_ROOM = 2**20  # bytes that must fit before a store that was full counts as writable
 _OUR_FAULTS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
 
 
@@ -93,7 +94,7 @@ class Store:
             table = schema.monitors
             nobody = {"model": "", "worker": ""}
             with self.writing() as connection:
-                connection.execute(insert(table).values(**nobody, at=now(), state=b""))
+                connection.execute(insert(table).values(**nobody, at=now(), state=bytes(_ROOM)))
                 connection.execute(delete(table).filter_by(**nobody))
 
     @contextmanager
