@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -48,8 +49,8 @@ _LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are 
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
 _FEWEST_DISTINCT = 20  # rows: fewer may occur equally often by chance
 _COPIED = 0.9  # the share of distinct rows that occur equally often if they were copied
-# The correlation with the row before, 0 by chance: of the upper quarter of columns, or of one.
-_FOLLOWS, _FOLLOWS_CLOSELY = 0.5, 0.9
+_FOLLOWS = 0.85  # the correlation of a column with the row before, which is 0 by chance
+_SPELT_ALIKE = 0.8  # the share of letters that two labels have in common, in their order
 Beyond = Counter[tuple[str, str, str]]  # rows by column, "later" or "earlier", and the last date
 
 
@@ -368,7 +369,9 @@ def _marked(column: Column, code: np.ndarray, kinds: Sequence[str]) -> tuple[_Ra
 
 
 def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> list[Finding]:
-    """Findings on labels that may be misspelt: equal but for case or blanks, or of one row.
+    """Findings on labels that may be misspelt: equal but for case or blanks, or one letter.
+
+    The latter have one row, where the label that they look like has more.
 
     `counts` are the rows of each label, and `known` labels were learnt before.
     """
@@ -386,13 +389,17 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
         for texts in alike.values()
         if len(texts) > 1 and texts & new
     ]
-    single = [text for text, n in counts.items() if n == 1 and text in new]
-    if single:
-        one = len(single) == 1
-        which = f"Label {quoted(single)} has one row."
-        many = f"Labels {quoted(single)} have one row each."
-        check = f"Check {'its' if one else 'their'} spelling: one row teaches little."
-        found.append(Finding(LabelSpellingWarning, which if one else many, check))
+    common = [*known, *(text for text, n in counts.items() if n > 1)]
+    for text in sorted(text for text in new if counts[text] == 1):
+        for other in get_close_matches(text, common, n=1, cutoff=_SPELT_ALIKE):
+            if other.strip().casefold() != text.strip().casefold():
+                found.append(
+                    Finding(
+                        LabelSpellingWarning,
+                        f"Label {text!r} has one row, and is spelt like {other!r}.",
+                        "If they mean the same, write them alike.",
+                    )
+                )
     return found
 
 
@@ -579,7 +586,7 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     if not found:
         return []
     name = max(found, key=lambda column: found[column])
-    if np.quantile(list(found.values()), 0.75) <= _FOLLOWS and found[name] <= _FOLLOWS_CLOSELY:
+    if found[name] <= _FOLLOWS:
         return []
     stretches = [c.name for c in table.columns if _in_stretches(c)]
     looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""

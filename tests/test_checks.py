@@ -179,13 +179,13 @@ def test_labels_that_are_alike_are_told():
     assert checks.check_labels({"Bad": 3}, known=["Bad", "bad"]) == []
 
 
-def test_labels_of_one_row_are_told():
-    (one,) = checks.check_labels({"normal": 9, "scan": 1})
-    assert one.message == "Label 'scan' has one row."
-    assert one.hint == "Check its spelling: one row teaches little."
-    (two,) = checks.check_labels({"normal": 9, "scan": 1, "flood": 1, "smurf": 2})
-    assert two.message == "Labels 'scan', 'flood' have one row each."
-    assert two.hint == "Check their spelling: one row teaches little."
+def test_a_label_of_one_row_that_is_spelt_like_another_is_shown():
+    (one,) = checks.check_labels({"normal": 9, "takeover": 5, "tkeover": 1, "scan": 1})
+    assert one.message == "Label 'tkeover' has one row, and is spelt like 'takeover'."
+    assert one.hint == "If they mean the same, write them alike."
+    (one,) = checks.check_labels({"takeovr": 1}, known=["takeover"])
+    assert "'takeovr' has one row" in one.message
+    assert checks.check_labels({"takeover": 5, "takeovers": 2}) == []
     assert checks.check_labels({"scan": 1}, known=["scan"]) == []
 
 
@@ -281,7 +281,7 @@ def measurements(n=400):
         }
     )
     kind[kind == "hot"] = np.resize(["hot", "Hot"], (kind == "hot").sum())
-    kind[5] = "cold"
+    kind[5] = "hott"
     return frame, kind
 
 
@@ -337,7 +337,7 @@ def test_a_fit_raises_what_the_checks_find(way, monkeypatch):
     assert "leave it out of X" in str(dates)
     assert "--drop 'day'" in in_command(dates)
     (single,) = (m for m in found if "has one row" in str(m))
-    assert "'cold'" in str(single)
+    assert "'hott'" in str(single)
 
 
 def test_a_leak_is_graded_and_told_by_a_fit():
@@ -367,8 +367,9 @@ def test_a_label_that_is_learnt_later_is_compared_with_those_before():
     detector = fit(X, y)
     (alike,) = told(lambda: detector.partial_fit(X[:2], ["HOT", "HOT"]))
     assert "Labels 'HOT', 'hot' differ only" in str(alike)
-    (single,) = told(lambda: detector.partial_fit(X[:1], ["cold"]))
-    assert "Label 'cold' has one row" in str(single)
+    (single,) = told(lambda: detector.partial_fit(X[:1], ["hotx"]))
+    assert "Label 'hotx' has one row, and is spelt like 'hot'" in str(single)
+    assert told(lambda: detector.partial_fit(X[:1], ["cold"])) == []
     assert told(lambda: detector.partial_fit(X[:2], ["normal", "hot"])) == []
     one_class = fit(X)
     assert told(lambda: one_class.partial_fit(X[:1])) == []
