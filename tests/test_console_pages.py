@@ -505,6 +505,18 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     assert len(open_alarms(console, kind="leak")) == 3
 
 
+def test_a_kind_is_renamed_on_the_page_of_the_model(console, client):
+    before = console.ws.ledger.live("pumps")
+    page = post(client, "/m/pumps/kinds", old="leak", new="seal leak").text
+    assert "leak is now seal leak" in page
+    assert len(open_alarms(console, kind="seal leak")) == 3
+    assert post(client, "/m/pumps/kinds", old="gone", new="x").status_code == 422
+    looks = signed_in(console, "view")
+    assert post(looks, "/m/pumps/kinds", old="seal leak", new="x").status_code == 403
+    post(client, "/m/pumps/revert", version=before.id)
+    assert len(open_alarms(console, kind="leak")) == 3
+
+
 def test_those_who_only_look_have_no_forms_and_may_not_post(console):
     looks = signed_in(console, "view")
     page = looks.get("/m/pumps/inbox").text
