@@ -450,6 +450,12 @@ def test_verdicts_are_reviewed_by_who_gave_them_and_what(console, client):
     assert 'value="bob" selected' not in page
     assert "<option selected>bob</option>" in page
     ws.verdicts.undo([mine.id, given[0].id], by="ada")
+    quiet = ws.alarms.inbox("pumps", Filter(state="quiet")).alarms[-1].id
+    (verdict,) = ws.verdicts.give([quiet], "unsure", by="eve").verdicts
+    ws.verdicts.undo([verdict.id], by="eve")
+    with ws.store.writing() as connection:  # as the oldest quiet rows are
+        connection.execute(delete(schema.rows).where(schema.rows.c.id == quiet))
+    assert "no longer kept" in client.get("/m/pumps/verdicts?by=eve").text
 
 
 def test_an_admin_sets_who_is_told_and_sees_what_was_sent(console, client):
