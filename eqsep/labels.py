@@ -111,6 +111,13 @@ class Labels:
             return self
         return _labels(np.union1d(self.kinds, kinds), self.classes[0], by_name=True)
 
+    def renamed(self, old: str, new: str) -> "Labels":
+        """The same with a kind under another name, which may be that of another kind."""
+        if not self.by_name or self.numbers_are_names:
+            raise UserError("Labels were numbers, which cannot be renamed: fit again with names.")
+        kinds = np.unique(np.where(self.kinds == old, new, self.kinds))
+        return _labels(kinds, self.classes[0], by_name=True)
+
 
 def may_be_normal(label: Any, *, normal: Any) -> bool:
     """Whether a row with this label, or None, may be normal, before all labels have been seen.

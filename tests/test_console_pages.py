@@ -450,6 +450,12 @@ def test_verdicts_are_reviewed_by_who_gave_them_and_what(console, client):
     assert 'value="bob" selected' not in page
     assert "<option selected>bob</option>" in page
     ws.verdicts.undo([mine.id, given[0].id], by="ada")
+    quiet = ws.alarms.inbox("pumps", Filter(state="quiet")).alarms[-1].id
+    (verdict,) = ws.verdicts.give([quiet], "unsure", by="eve").verdicts
+    ws.verdicts.undo([verdict.id], by="eve")
+    with ws.store.writing() as connection:  # as the oldest quiet rows are
+        connection.execute(delete(schema.rows).where(schema.rows.c.id == quiet))
+    assert "no longer kept" in client.get("/m/pumps/verdicts?by=eve").text
 
 
 def test_an_admin_sets_who_is_told_and_sees_what_was_sent(console, client):
@@ -502,6 +508,18 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     assert post(looks, "/m/pumps/exemptions/revoke", exemption=one.id).status_code == 403
     listed = post(client, "/m/pumps/exemptions/revoke", exemption=one.id).text
     assert "revoked by admin" in listed
+    assert len(open_alarms(console, kind="leak")) == 3
+
+
+def test_a_kind_is_renamed_on_the_page_of_the_model(console, client):
+    before = console.ws.ledger.live("pumps")
+    page = post(client, "/m/pumps/kinds", old="leak", new="seal leak").text
+    assert "leak is now seal leak" in page
+    assert len(open_alarms(console, kind="seal leak")) == 3
+    assert post(client, "/m/pumps/kinds", old="gone", new="x").status_code == 422
+    looks = signed_in(console, "view")
+    assert post(looks, "/m/pumps/kinds", old="seal leak", new="x").status_code == 403
+    post(client, "/m/pumps/revert", version=before.id)
     assert len(open_alarms(console, kind="leak")) == 3
 
 

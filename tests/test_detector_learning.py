@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning, Config, NewKindWarning, RepeatedRowsWarning
+from eqsep.errors import UserError
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
 pytestmark = [
@@ -331,3 +332,34 @@ def test_missing_labels_do_not_make_floats_of_the_answers():
     y = np.repeat([0.0, 1.0, np.nan], [700, 50, 50])
     detector = quick(n_landmarks=30).fit(X, y)
     assert detector.predict(X[:3]).dtype.kind == "i"
+
+
+def test_a_kind_that_is_renamed_or_merged_is_as_if_learnt_so():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(600, 2)), rng.normal((7, 0), 0.3, size=(40, 2))])
+    y = ["normal"] * 600 + ["leak"] * 40
+    more = rng.normal((7, 0.5), 0.3, size=(30, 2))
+    probe = np.vstack([rng.normal(size=(50, 2)), rng.normal((7, 0), 0.4, size=(50, 2))])
+
+    def learnt(kind):
+        detector = Detector(n_landmarks=60, bandwidth=1.0, random_state=0, config=Config.fast())
+        return detector.fit(X, y).partial_fit(more, [kind] * 30)
+
+    detector, expected = learnt("spill"), learnt("leak")
+    assert detector.kinds_ == ("leak", "spill")
+    detector.rename_kind("spill", "leak")
+    assert detector.kinds_ == expected.kinds_ == ("leak",)
+    assert_allclose(detector.decision_function(probe), expected.decision_function(probe), atol=1e-9)
+    assert_array_equal(detector.predict_kind(probe), expected.predict_kind(probe))
+    detector.forget(more, ["leak"] * 30)  # under its new name
+    assert_allclose(detector.model_.n_learnt, expected.model_.n_learnt - [0, 30])
+    other, expected = (
+        learnt("spill").rename_kind("spill", "spill of a longer name"),
+        learnt("spill"),
+    )
+    found = expected.predict_kind(probe)
+    renamed = [name.replace("spill", "spill of a longer name") for name in found.tolist()]
+    assert other.predict_kind(probe).tolist() == renamed
+    for old, new in (("flood", "x"), ("leak", "normal"), ("leak", ""), ("leak", "leak")):
+        with pytest.raises(UserError):
+            other.rename_kind(old, new)

@@ -499,6 +499,33 @@ def test_a_lesson_is_seen_on_all_open_rows_at_once(work, monkeypatch):
     assert [one.score for one in anew] == [one.score for one in after.values()]
 
 
+def test_a_kind_is_renamed_or_merged_and_verdicts_are_still_undone(work, url):
+    numbers = taken(work, rows_at((0, 6), 20, rng=np.random.default_rng(8)))
+    work.verdicts.give(numbers[:12], "true", kind="spil", by="ada")
+    given = work.verdicts.give(numbers[12:14], "true", kind="spil", by="ada").verdicts
+    before = work.alarms.kinds("pump")
+    assert before["spil"] > 0
+    version = work.verdicts.rename("pump", "spil", "spill", by="bob")
+    assert (version.operation, version.note) == ("rename", "spil is now spill")
+    assert set(work.ledger.places("pump")) == {"leak", "spill"}
+    assert work.alarms.kinds("pump") == {"spill": before.pop("spil"), **before}
+    work.verdicts.rename("pump", "spill", "leak", by="bob")  # both become one
+    assert set(work.ledger.places("pump")) == {"leak"}
+    work.verdicts.undo([verdict.id for verdict in given], by="ada")
+    assert work.ledger.live_detector("pump").model_.n_learnt[1] == 40 + 12
+    assert work.ledger.replay("pump").same_bits
+    other = Workspace(url)
+    live = work.ledger.live("pump")
+    assert ledgers.digest(other.ledger.detector(live.id).model_) == live.digest
+    other.close()
+    purged = work.purging.purge("pump", "c1", by="ada")
+    assert purged.rows == 20
+    assert work.ledger.live_detector("pump").model_.n_learnt[1] == 40
+    for wrong in ("normal", "a or b", "", "Leak"):
+        with pytest.raises(UserError):
+            work.verdicts.rename("pump", "leak" if wrong != "Leak" else "gone", wrong, by="bob")
+
+
 def test_rows_that_drift_raise_the_banner_and_a_new_version_begins_anew(work):
     taken(work, rows_at((0, 0), 300, rng=np.random.default_rng(5), spread=1))
     assert work.watching.status("pump").banner is None

@@ -367,6 +367,22 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         self._model = None if left.is_empty else self.model_.taught(left)
         return self
 
+    def rename_kind(self, old: str, new: str) -> Self:
+        """Give a seen kind another name; if that is the name of another kind, both become one.
+
+        All that was learnt stays: sums of two kinds are added, and no score changes. Names of
+        alarms between kinds may, as trees compare kinds in alphabetical order. A lesson that is
+        forgotten later is passed with the new name.
+        """
+        known = self.model_.evidence.labels
+        if old not in self.kinds_:
+            raise UserError(f"{old!r} is not a seen kind: expected one of {list(self.kinds_)}.")
+        normal = None if known.labels is None else known.labels.normal
+        if not isinstance(new, str) or new in ("", normal, old):
+            raise UserError(f"{new!r} cannot be the new name of the kind {old!r}.")
+        self._model = self.model_.taught(self.model_.evidence.renamed(old, new))
+        return self
+
     def check_parameters(self) -> Self:
         """Refuse parameters that no detector can be fitted with, as `fit` does."""
         self._first_fit()

@@ -14,7 +14,7 @@ from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import NO_GROUPS, n_held_out, row_hashes
 from eqsep.detector.plan import NamesByColumn, Plan
-from eqsep.engine.nystroem import Statistics, narrowed, row_keys, widened
+from eqsep.engine.nystroem import Statistics, narrowed, regrouped, row_keys, widened
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 from eqsep.progress import reporter
@@ -37,6 +37,10 @@ class _Rows(schemas.Kept, WithoutCaches):
         """The subset at these places."""
         own = {name: getattr(self, name) for name in self.ARRAYS}
         return replace(self, **{name: a[places] if len(a) else a for name, a in own.items()})
+
+    def renamed(self, old: str, new: str) -> Self:
+        """The same rows with another name for a kind."""
+        return replace(self, kind=np.where(self.kind == old, new, self.kind))
 
     def __add__(self, other: Self) -> Self:
         if not len(other.kind):
@@ -247,6 +251,20 @@ class Evidence(WithoutCaches):
             n_normal=max(self.n_normal - other.n_normal, 0),
             learnt_names=self.learnt_names,
             learnt=_added(self.learnt, other.learnt, sign=-1),
+        )
+
+    def renamed(self, old: str, new: str) -> "Evidence":
+        """The same with a kind under another name; if there is such a kind, both become one."""
+        now = [new if kind == old else kind for kind in self.labels.kinds]
+        kinds = tuple(dict.fromkeys(now))
+        labels = None if self.labels.labels is None else self.labels.labels.renamed(old, new)
+        return replace(
+            self,
+            sums=regrouped(self.sums, [0, *(1 + kinds.index(kind) for kind in now)]),
+            held_out=self.held_out.renamed(old, new),
+            kinds=self.kinds.renamed(old, new),
+            labels=replace(self.labels, kinds=kinds, labels=labels),
+            learnt=None,  # hashes of rows are with their kinds
         )
 
     @property

@@ -231,6 +231,18 @@ def narrowed(statistics: Statistics, columns: list[int]) -> Statistics:
     return _with_targets(statistics, lambda sums: sums[..., columns])
 
 
+def regrouped(statistics: Statistics, columns: list[int]) -> Statistics:
+    """The same sums, with each target added to the one that `columns` has in its place."""
+
+    def added(sums: np.ndarray) -> np.ndarray:
+        out = np.zeros((*sums.shape[:-1], 1 + max(columns)))
+        for before, after in enumerate(columns):
+            out[..., after] += sums[..., before]
+        return out
+
+    return _with_targets(statistics, added)
+
+
 def _with_targets(statistics: Statistics, change: Callable[[Any], Any]) -> Statistics:
     leaves = None if statistics.leaves is None else change(statistics.leaves)
     moment, weight = change(statistics.moment), change(statistics.weight)

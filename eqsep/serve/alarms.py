@@ -304,12 +304,16 @@ class Alarms:
 
     def some(self, numbers: Sequence[int]) -> list[Alarm]:
         """Rows by their numbers, in that order."""
-        query = select(schema.rows).where(_among(numbers))
-        there = {alarm.id: alarm for alarm in self._found(query)}
+        there = self.left(numbers)
         lacking = [number for number in numbers if number not in there]
         if lacking:
             raise Missing(f"There is no row {lacking[0]}.")
         return [there[number] for number in numbers]
+
+    def left(self, numbers: Sequence[int]) -> dict[int, Alarm]:
+        """Those of some rows that are still stored, by their numbers."""
+        query = select(schema.rows).where(_among(numbers))
+        return {alarm.id: alarm for alarm in self._found(query)}
 
     def inbox(self, name: str, wanted: Filter = _OPEN, *, limit: int = 50, offset: int = 0) -> Page:
         """The rows of a model that pass a filter, as the live version sees them."""

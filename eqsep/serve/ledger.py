@@ -25,6 +25,7 @@ from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
 
 ADD, LEARN, FORGET, MERGE, REVERT = "add", "learn", "forget", "merge", "revert"
+RENAME = "rename"  # its lesson has no rows, and the old and the new name as labels
 IMPORT = "import"  # what is merged: kept outside the log, and never live itself
 KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
 Row = dict[str, Any]
@@ -52,7 +53,7 @@ class Version:
     id: int
     model: str
     parent: int | None  # the version that it was made of
-    operation: str  # "add", "learn", "forget", "merge" or "revert"
+    operation: str  # "add", "learn", "forget", "merge", "rename" or "revert"
     by: str  # who made it, when (seconds since 1970), and why
     at: float
     note: str
@@ -201,6 +202,8 @@ def done(
         warnings.simplefilter("always")
         if isinstance(more, Detector):
             made.merge(more)
+        elif operation == RENAME:
+            made.rename_kind(*more.labels)
         else:
             model = detector.model_
             rows, labels = rows_for(model, more.rows), _labels_for(model, more.labels)
@@ -468,6 +471,19 @@ class Ledger:
     ) -> Version:
         """Let the live version forget rows, with the labels that they were learnt with."""
         return self._append(name, Change(FORGET, by, note, lesson), **more)
+
+    def rename(self, name: str, old: str, new: str, *, by: str) -> Version:
+        """Give a kind another name; if that is the name of another kind, both become one."""
+        lesson = Lesson([], [old, new], judged=False)
+        return self._append(name, Change(RENAME, by, f"{old} is now {new}", lesson))
+
+    def renames(self, number: int, *, since: int) -> list[list[str]]:
+        """The old and the new names of kinds that a version has renamed after another one."""
+        table = schema.versions
+        later = [one for one in self.lineage(number) if one > since]
+        mine = table.c.id.in_(later) & (table.c.operation == RENAME)
+        query = select(table.c.lesson).where(mine).order_by(table.c.id)
+        return [row.lesson["labels"] for row in self._store.rows(query)]
 
     def merge(self, name: str, other: Detector, *, by: str, note: str = "") -> Version:
         """Merge a detector with the same plan that has learnt elsewhere."""

@@ -9,10 +9,11 @@ from eqsep.errors import UserError
 from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
 from eqsep.serve.alarms import Alarms
-from eqsep.serve.ledger import FORGET, LEARN, Ledger, Lesson, Row, entity_column
+from eqsep.serve.ledger import FORGET, LEARN, RENAME, Ledger, Lesson, Row, entity_column
 from eqsep.serve.people import audit_entry
 from eqsep.serve.runs import forget_runs, run_columns
 from eqsep.serve.store import Store
+from eqsep.serve.verdicts import name_now
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,10 @@ class Purging:
         query = select(table).where(table.c.model == name).order_by(table.c.id)
         for version in self._store.rows(query):
             lesson = Lesson(**version.lesson or {"rows": [], "labels": [], "judged": False})
+            if version.operation == RENAME:
+                for pairs in learnt.values() if version.id in line else ():
+                    pairs[:] = [(row, name_now(label, [lesson.labels])) for row, label in pairs]
+                continue
             pairs = [
                 pair
                 for pair in zip(lesson.rows, lesson.labels, strict=True)

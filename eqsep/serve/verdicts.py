@@ -193,6 +193,17 @@ def n_like_it(model: Model, row: Row) -> int | None:
     return high
 
 
+def name_now(label: str, renames: Iterable[Sequence[str]]) -> str:
+    """What a kind is called after it was renamed.
+
+    >>> name_now("a", [("a", "b"), ("c", "d"), ("b", "e")])
+    'e'
+    """
+    for old, new in renames:
+        label = new if label == old else label
+    return label
+
+
 def _differs(now: Said, then: Said) -> bool:
     """Whether a row would no longer raise an alarm, would begin to, or has another name."""
     return now.alarm != then.alarm or (now.alarm and now.kind != then.kind and then.kind != "")
@@ -375,9 +386,10 @@ class Verdicts:
                     self._ledger.revert(model, line[-2], **options)
                 else:
                     learnt = self._ledger.lesson(lesson)
+                    renamed = self._ledger.renames(live, since=lesson)
                     gone = Lesson(
                         [alarm.row for alarm in alarms],
-                        [verdict.kind or NORMAL for verdict in verdicts],
+                        [name_now(verdict.kind or NORMAL, renamed) for verdict in verdicts],
                         judged=learnt is None or learnt.judged,
                     )
                     self._ledger.forget(model, gone, **options)
@@ -385,6 +397,15 @@ class Verdicts:
             except Moved:
                 continue
         raise Conflict(f"Others keep changing the model {model!r}: try again.")
+
+    def rename(self, model: str, old: str, new: str, *, by: str) -> Version:
+        """Give a kind another name, or that of another kind: both become one.
+
+        Verdicts stay as they were given.
+        """
+        live = self._ledger.in_use(model)[0]
+        _check_kind(new, known=[kind for kind in self._ledger.detector(live).kinds_ if kind != old])
+        return self._ledger.rename(model, old, new, by=by)
 
     def revert(self, model: str, version: int, *, by: str) -> Version:
         """Go back to a version: the verdicts stand that it has learnt, and no others."""

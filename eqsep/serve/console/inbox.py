@@ -362,7 +362,6 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         except ValidationError as error:
             raise RequestValidationError(error.errors()) from error
         found = ws.verdicts.latest(model, wanted, limit=PER_PAGE, offset=PER_PAGE * (page - 1))
-        judged = ws.alarms.some(list({verdict.row for verdict in found}))
         counted = ws.verdicts.counted(model, wanted)
         total = sum(counted.values())
         return pages.show(
@@ -370,7 +369,7 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             "verdicts.html",
             heading="Verdicts",
             verdicts=found,
-            alarms={alarm.id: alarm for alarm in judged},
+            alarms=ws.alarms.left([verdict.row for verdict in found]),
             counted=counted,
             total=total,
             page=page,

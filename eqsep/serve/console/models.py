@@ -16,18 +16,19 @@ from eqsep.labels import NORMAL
 from eqsep.serve.console.formats import plural, score, share
 from eqsep.serve.console.pages import Pages, Posted, path_of
 from eqsep.serve.incidents import GAP, MOST_GAP
-from eqsep.serve.ledger import ADD, FORGET, LEARN, MERGE, REVERT
+from eqsep.serve.ledger import ADD, FORGET, LEARN, MERGE, RENAME, REVERT
 from eqsep.serve.notices import read_subscription
 from eqsep.serve.texts import number
 from eqsep.serve.watching import DELTA, Minute
 from eqsep.serve.web import guards
-from eqsep.serve.web.guards import Admin
+from eqsep.serve.web.guards import Admin, Judge
 
 _OPERATIONS = {
     ADD: "added",
     LEARN: "learnt",
     FORGET: "forgotten",
     MERGE: "merged with",
+    RENAME: "renamed",
     REVERT: "back to",
 }
 _MOST = 180  # minutes that are shown
@@ -57,6 +58,12 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             kinds=sorted(detector.kinds_),
             operations=_OPERATIONS,
         )
+
+    @routes.post("/m/{model}/kinds")
+    def rename(by: Judge, model: str, form: Posted) -> Response:
+        old, new = (str(form.get(name, "")).strip() for name in ("old", "new"))
+        ws.verdicts.rename(model, old, new, by=by)
+        return RedirectResponse(f"{path_of(model)}/model", 303)
 
     @routes.get("/m/{model}/revert")
     def asked(request: Request, _: Admin, model: str) -> Response:

@@ -350,6 +350,13 @@ class Settings(Body):
     gap: Annotated[float, Field(gt=0, le=MOST_GAP)] | None = None
 
 
+class Renamed(Body):
+    """A kind, and its new name; if that is the name of another kind, both become one."""
+
+    old: Text
+    new: Text
+
+
 class NewToken(Body):
     """A token to issue."""
 
@@ -456,6 +463,11 @@ def _models(routes: APIRouter, service: Service) -> None:
         ws.ledger.set_settings(name, **changes)
         ws.people.log(by, "settings", model=name, **changes)
         return _model(service, name)
+
+    @routes.post("/models/{name}/kinds")
+    def rename(by: Judge, name: str, asked: Renamed) -> Version:
+        """Rename a kind, or merge it with the kind that has the new name."""
+        return ws.verdicts.rename(name, asked.old, asked.new, by=by)
 
     @routes.get("/models/{name}/notices")
     def notices(_: Admin, name: str) -> list[Delivery]:
