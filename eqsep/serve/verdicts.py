@@ -1,6 +1,6 @@
 """Verdicts: what people decide about rows, what that would change, and how it is undone."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -404,7 +404,7 @@ class Verdicts:
         Verdicts stay as they were given.
         """
         live = self._ledger.in_use(model)[0]
-        _check_kind(new, known=[kind for kind in self._ledger.detector(live).kinds_ if kind != old])
+        new = _kind(new, known=[kind for kind in self._ledger.detector(live).kinds_ if kind != old])
         return self._ledger.rename(model, old, new, by=by)
 
     def revert(self, model: str, version: int, *, by: str) -> Version:
