@@ -186,7 +186,7 @@ def test_beside_missing_labels_every_name_is_a_kind():
         ([None] * 6, None, "There is no label: all of them are missing"),
         ([0, 1], None, "X has 6 rows, y has 2 labels"),
         (np.zeros((6, 2)), None, r"one label a row, got an array of shape \(6, 2\)"),
-        ("normal", None, r"one label a row, got an array of shape \(\)"),
+        ("normal", None, r"one label a row, got 'normal'. If that is a column of X, pass"),
         ([0.5, 0.1, 0.2, 0.3, 0.4, 0.6], None, "Unknown label type: continuous"),
     ],
 )

@@ -76,9 +76,12 @@ TABLES = {
     "a number": (3, r"Detector expects a table of rows and columns, got 3\. Pass a frame"),
     "a file": (
         "rows.csv",
-        r"Detector expects a table, got 'rows.csv'\. Read a file first: eqsep\.",
+        r"Detector expects a table, got 'rows.csv'\. Read the file first: .*eqsep\.io\.read_table",
     ),
-    "a path": (Path("rows.csv"), r"Detector expects a table, got .*Read a file first: eqsep\.io"),
+    "a path": (
+        Path("rows.csv"),
+        r"Detector expects a table, got .*Read the file first: .*eqsep\.io",
+    ),
     "a structured array": (
         np.zeros(9, dtype=[("a", float), ("b", int)]),
         r"got a structured array with the fields 'a', 'b'\. Pass it as a frame: pandas\.DataFrame",

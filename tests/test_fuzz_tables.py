@@ -21,7 +21,7 @@ def test_a_seed_makes_the_same_table_again():
 
 
 def test_a_fault_is_seen(tmp_path, monkeypatch):
-    monkeypatch.setattr("eqsep.cli.score.files_of", lambda _: 1 / 0)
+    monkeypatch.setattr("eqsep.cli.score.files_of", lambda *_, **__: 1 / 0)
     codes, wrong = FUZZER["fuzz"](range(1, 3), tmp_path)
     assert codes == {70: 2}
     assert "ZeroDivisionError" in wrong[0]

@@ -95,7 +95,7 @@ def test_files_of_a_service_are_its_owners_alone(folder):
 
 def test_an_error_of_the_database_shows_no_value_of_a_row(folder):
     with closing(Workspace.in_folder(folder)) as ws, ws.store.writing() as connection:
-        statement = sqlalchemy.text("INSERT INTO people VALUES (:name, NULL, :name, 0)")
+        statement = sqlalchemy.text("INSERT INTO people (name, token, at) VALUES (:name, :name, 0)")
         with pytest.raises(sqlalchemy.exc.IntegrityError) as caught:
             connection.execute(statement, {"name": "a secret"})
     assert "a secret" not in str(caught.value)

@@ -22,9 +22,8 @@ def folder(tmp_path_factory):
     with (folder / "rows.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("x", "y", "hue", "kind"), *rows])
     X = [dict(zip(("x", "y", "hue"), row[:3], strict=True)) for row in rows]
-    model = Detector(n_landmarks=60, random_state=0, config=Config.fast()).fit(
-        X, [row[3] for row in rows]
-    )
+    model = Detector(normal="normal", n_landmarks=60, random_state=0, config=Config.fast())
+    model.fit(X, [row[3] for row in rows])
     model.save(folder / "m.eqsep")
     return folder
 

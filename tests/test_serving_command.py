@@ -123,7 +123,7 @@ def test_a_token_is_issued_and_taken_back(kept):
     [
         (["replay", "--data", "nowhere"], "nowhere holds no service"),
         (["token", "ada", "--data", "nowhere"], "nowhere holds no service"),
-        (["--entity", "card"], "--entity is a column of the rows of MODEL"),
+        (["--entity", "card"], "--entity is about MODEL: pass the model too"),
         (["nothing.eqsep"], "nothing.eqsep"),
         (["--database", "nonsense"], "No database is at 'nonsense'"),
         (["--keep-quiet", "7"], "--keep-quiet must be a share between 0 and 1"),
