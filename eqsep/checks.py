@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -265,7 +265,8 @@ def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) ->
     return found
 
 
-class _Ranking(NamedTuple):
+@dataclass(frozen=True, order=True)
+class _Ranking:
     """How well a column alone ranks anomalies above all other rows."""
 
     average_precision: float
@@ -285,7 +286,7 @@ class _Ranking(NamedTuple):
         return f": its average precision is {self.average_precision:.3f}{wrong}"
 
 
-_NO = _Ranking(0.0, 0, 0, 0)
+_NO = _Ranking(average_precision=0.0, wrong=0, rows=0, anomalies=0)
 
 
 def _ranked(score: np.ndarray, is_anomaly: np.ndarray) -> _Ranking:
@@ -296,7 +297,7 @@ def _ranked(score: np.ndarray, is_anomaly: np.ndarray) -> _Ranking:
     found = np.cumsum(is_anomaly[order])[last]
     precision = np.diff(found, prepend=0) @ (found / (last + 1)) / n
     wrong = int((last + 1 - found + n - found).min())
-    return _Ranking(float(precision), wrong, len(score), n)
+    return _Ranking(average_precision=float(precision), wrong=wrong, rows=len(score), anomalies=n)
 
 
 def _rankings(column: Column, known: np.ndarray, is_anomaly: np.ndarray) -> Iterator[_Ranking]:
@@ -307,7 +308,7 @@ def _rankings(column: Column, known: np.ndarray, is_anomaly: np.ndarray) -> Iter
         middle = np.partition(score[is_anomaly], n // 2)[n // 2]
         # In a leak hardly a normal row scores as high as half of the anomalies.
         if (score[~is_anomaly] >= middle).sum() <= tolerated + _WRONG_NUMBERS * n + 1:
-            yield _ranked(score, is_anomaly)._replace(tolerated=tolerated)
+            yield replace(_ranked(score, is_anomaly), tolerated=tolerated)
 
 
 def _scores(
@@ -329,6 +330,8 @@ def _scores(
 def _are_apart(some: np.ndarray, normal: np.ndarray) -> bool:
     """Whether numbers are farther from all normal ones than these are from each other."""
     low, high = normal.min(), normal.max()
+    if np.isinf(low):  # missing values of normal rows
+        return False
     gap = max(some.min() - high, low - some.max())
     return bool(gap > 0 and (low == high or gap > high - low))
 

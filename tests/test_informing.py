@@ -47,6 +47,7 @@ def test_the_hash_is_that_of_the_model_and_not_of_who_wrote_it(rows, tmp_path, m
     )
 
 
+@pytest.mark.filterwarnings("ignore::eqsep.detector.audit.NewKindWarning")  # they are alike
 def test_the_hash_is_of_what_a_model_knows(rows, tmp_path):
     kind = np.repeat(["normal", "leak"], [560, 40])
     detector = Detector(**SMALL).fit(rows[:580] + 6 * (kind[:580, None] == "leak"), kind[:580])

@@ -13,8 +13,8 @@ from eqsep.cli.test import name_lines, print_assessment
 from eqsep.detector import Config, Detector
 from eqsep.detector.model import Verdicts
 from eqsep.detector.namer import KindSets
-from eqsep.evaluation import Reliability, try_names
-from eqsep.evaluation.names import names_given
+from eqsep.evaluation import Reliability
+from eqsep.evaluation.names import names_given, try_names
 from eqsep.report.assessments import assessment_report
 from eqsep.report.page import html
 from eqsep.tables.reading import read_table

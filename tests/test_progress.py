@@ -426,7 +426,7 @@ def test_other_commands_that_read_files_count_bytes(jobs, rows, tmp_path, words)
 
 
 def test_the_paper_counts_its_cells(jobs, tmp_path):
-    words = ["bumps", "--quick", "--workers", "1", "--out", str(tmp_path)]
+    words = ["bumps", "--quick", "--processes", "1", "--out", str(tmp_path)]
     assert CliRunner().invoke(reproduce, words).exit_code == 0
     (job,) = jobs
     assert job.share == pytest.approx(1)

@@ -30,8 +30,8 @@ from eqsep.evaluation import (
     anomaly_score,
     cross_validate_kind,
     leave_one_kind_out,
-    try_names,
 )
+from eqsep.evaluation.names import try_names
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.progress import phase

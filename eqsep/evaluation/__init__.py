@@ -47,7 +47,7 @@ from eqsep.evaluation.left_out import (
     cross_validate_kind,
     leave_one_kind_out,
 )
-from eqsep.evaluation.names import NamedKind, Names, NamesTried, Reliability, SetsFound, try_names
+from eqsep.evaluation.names import NamedKind, Names, NamesTried, Reliability, SetsFound
 from eqsep.evaluation.promises import (
     GroupRates,
     Promise,
@@ -113,5 +113,4 @@ __all__ = [
     "prevalence_by_kind",
     "roc_auc_interval",
     "score_histogram",
-    "try_names",
 ]

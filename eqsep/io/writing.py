@@ -280,7 +280,7 @@ def shortened(table: pa.Table, kind: str) -> pa.Table:
     """The table with scores and probabilities of six digits, if it is written as text."""
     if kind not in _AS_TEXT:
         return table
-    for name in ("score", "p_value", "kind_probability"):
+    for name in {"score", "p_value", "kind_probability"}.intersection(table.column_names):
         values = arrow_numbers(table.column(name))
         size = np.floor(np.log10(np.maximum(np.abs(values), _LEAST)))
         factor = 10.0 ** np.clip(_DIGITS - 1 - size, 0, 15)  # powers of ten that are exact
