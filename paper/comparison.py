@@ -209,8 +209,10 @@ def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> L
         ours[protocol] = _ours(entry, protocol, result)
         verdicts[protocol] = _verdict(entry, result, ours[protocol], terms)
     terms, told = terms_of(table, entry, None, "paper"), verdicts["paper"]
-    if told.word in _UNKNOWN and (reason := reason_for(entry, results, terms)):
-        told = replace(told, reason=f"{told.reason}: {reason}")
+    if told.word in _UNKNOWN:
+        none = "open, no reason is known" if told.word == "differs" else ""
+        reason = reason_for(entry, results, terms) or none
+        told = replace(told, reason=f"{told.reason}: {reason}" if reason else told.reason)
     paper, difference = _told(entry, ours["paper"])
     corrected, corrected_difference = _told(entry, ours["corrected"])
     prevalence = table.prevalence(entry.row, entry.column)

@@ -8,8 +8,10 @@ from numpy.testing import assert_array_equal
 
 from eqsep.evaluation import anomaly_score
 from paper import settings
-from paper.methods import NSL_KDD_METHODS
-from paper.tables import nsl_kdd, nsl_kdd_networks, thyroid
+from paper.methods import CROSS_VALIDATED, NEAREST, NSL_KDD_METHODS
+from paper.reasons import reason_for
+from paper.tables import TABLES, nsl_kdd, nsl_kdd_networks, thyroid
+from paper.verdicts import Terms
 
 
 @pytest.fixture
@@ -78,6 +80,21 @@ def test_the_circles_are_drawn_anew_for_each_repetition(tmp_path, capsys):
     assert "| OCSVM | nu = 0.0001, as printed* | 100 | 0.796±0.047 | 0.034 |" in lines
 
 
+@pytest.mark.parametrize(
+    ("row", "kernel"), [("SVM-RBF", "rbf"), ("SVM-Lin", "linear"), ("SVM", "rbf")]
+)
+def test_a_reason_names_the_penalties_that_are_taken_and_tried(row, kernel):
+    taken, nearest = CROSS_VALIDATED[kernel], NEAREST[kernel]
+    name = "SVM-RBF" if row == "SVM" else row
+    tried = settings.TRIED["nsl_kdd_full", name]
+    assert {f"C = {taken:g}*", f"C = {nearest:g}"} <= set(tried)
+    table = "nsl_kdd" if row == "SVM" else "nsl_kdd_full"
+    entry = next(e for e in TABLES[table].entries() if e.row == row)
+    result = {"values": {entry.key("paper"): [0.1]}, "more": {}}
+    told = reason_for(entry, {"paper": result, "corrected": None}, Terms(runs=1))
+    assert f"cross-validation is {taken:g}, and {nearest:g} is nearer" in told
+
+
 @pytest.mark.usefixtures("_small")
 def test_the_machines_are_cross_validated_by_penalty(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(settings, "FOLDS", 2)
@@ -91,6 +108,9 @@ def test_the_machines_are_cross_validated_by_penalty(tmp_path, capsys, monkeypat
         )
         assert len(losses) == 2
         assert marked == min(losses, key=float) != max(losses, key=float)
+    kept = sorted(path.stem for path in tmp_path.rglob("*.json"))
+    assert len(kept) == 2 * 2 * 2, "one a kernel, C and fold: a run that is ended goes on there"
+    assert "SVM-Lin, C=1, fold 2, 1 seeds" in kept
 
 
 @pytest.mark.parametrize(
