@@ -50,7 +50,8 @@ types: .venv/.dev
 	$(BIN)/mypy
 
 # A process has all tests of a file: what they share is made once. conftest.py says which come first.
-ALL_TESTS := -n 2 --dist loadfile --no-loadscope-reorder
+# Three of them for two processors: tests wait for other processes now and then.
+ALL_TESTS := -n 3 --dist loadfile --no-loadscope-reorder
 
 check: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(FILE),$(ALL_TESTS) -m "not extra")

@@ -902,6 +902,7 @@ def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
     )
 
 
+@pytest.mark.extra
 def test_an_evaluation_fits_only_what_is_asked_for(tmp_path):
     table = payments(0)
     table = table[table["kind"].isin(["normal", "takeover", "sleeper"])]
@@ -941,6 +942,7 @@ def evaluated(frame, tmp_path, *options, seen=("--seen", "takeover")):
     return printed, {name: re.findall(r"[\d.]+", rest) for name, rest in lines}
 
 
+@pytest.mark.extra
 def test_rows_without_a_label_stand_for_normal_ones_in_an_evaluation(three_kinds, tmp_path):
     """They are doubted, as a fit doubts them; trusted they are what a labelled table is."""
     only = three_kinds.assign(kind=three_kinds["kind"].mask(three_kinds["kind"] == "normal", None))
@@ -958,6 +960,7 @@ def test_rows_without_a_label_stand_for_normal_ones_in_an_evaluation(three_kinds
     assert figures == evaluated(as_normal, tmp_path)[1] != doubted
 
 
+@pytest.mark.extra
 def test_beside_rows_labelled_normal_those_without_a_label_are_learnt_alone(three_kinds, tmp_path):
     few = three_kinds.assign(kind=three_kinds["kind"].mask(three_kinds.index % 3 == 0, None))
     printed, found = evaluated(few, tmp_path, "--against", "random-forest")

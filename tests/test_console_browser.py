@@ -173,6 +173,7 @@ def test_an_incident_is_judged_whole(served, page):
     assert ws.alarms.inbox("pumps", Filter(entity="m3")).total == 12
 
 
+@pytest.mark.extra
 def test_a_new_kind_has_its_button_and_count_at_once(served, page):
     ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
     page.goto("/m/pumps/inbox?by=alarm&kind=unseen")
@@ -409,6 +410,7 @@ def test_what_is_selected_while_the_list_comes_again_stays_selected(page):
     expect(boxes).to_have_count(12)
 
 
+@pytest.mark.extra
 def test_figures_and_counts_follow_verdicts(page):
     page.goto("/m/pumps/judge")
     judged = page.locator("#missed b").last
@@ -461,6 +463,7 @@ def test_alarms_that_arrive_are_told_and_do_not_disturb(served, page):
     ws.purging.purge("pumps", "m9", by="test")
 
 
+@pytest.mark.extra
 def test_names_that_bite_do_nothing(served, page):
     ids = [a.id for a in served.console.ws.alarms.inbox("hostile", Filter()).alarms]
     for path in ("inbox", "groups", "judge", "model", "watch", f"alarms/{ids[0]}"):
@@ -543,6 +546,7 @@ def test_on_a_telephone_verdicts_come_before_long_tables(served, page):
     assert score["x"] + score["width"] <= chip["x"]
 
 
+@pytest.mark.extra
 def test_filters_are_folded_on_a_telephone_unless_one_is_set(page):
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto("/m/pumps/inbox")

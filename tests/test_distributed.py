@@ -108,6 +108,7 @@ def in_memory(table, like):
     )
 
 
+@pytest.mark.extra
 def test_few_rows_give_what_they_give_in_memory(folder, table, X):
     detector = fit(folder, "kind", **FAST)
     memory = Detector(**FAST).fit(X, table.column("kind"))
@@ -293,6 +294,7 @@ def fails(item):
     return item.upper()
 
 
+@pytest.mark.extra
 def test_items_are_spread_and_errors_come_back():
     found = dict(spread(fails, ["a", "bad"], address=None))
     assert found["a"] == "A"
@@ -327,6 +329,7 @@ def eqsep():
     return partial(CliRunner().invoke, app)
 
 
+@pytest.mark.extra
 def test_the_command_fits_and_scores_on_a_cluster(eqsep, folder, table, tmp_path):
     csv.write_csv(table.slice(0, 1000), tmp_path / "a.csv")
     csv.write_csv(table.slice(1000), tmp_path / "b.csv")

@@ -12,7 +12,7 @@ from eqsep.serve.alarms import Alarms
 FUZZER = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "fuzz_requests.py"))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.extra)])
 def fuzzer(request):
     if request.param == "postgresql" and not HOMES:
         pytest.skip(WHY_NOT)

@@ -66,6 +66,7 @@ for name, module in list(sys.modules.items()):
 """
 
 
+@pytest.mark.extra
 def test_each_loop_is_compiled_for_arrays_of_one_type(tmp_path):
     """Numba numbers what it keeps of a loop: processes could mix up a second type and the first."""
     found = [line.split() for line in run(WORKLOAD, cwd=tmp_path).splitlines()]

@@ -295,6 +295,7 @@ def test_a_network_without_bumps_has_no_widths_to_draw(split):
         HistoryDisplay.from_estimator(separator)
 
 
+@pytest.mark.extra
 def test_without_torch_eqsep_imports_and_says_what_a_network_needs():
     asked = [
         "eqsep.NetworkSeparator",

@@ -73,6 +73,7 @@ def test_a_full_disk_is_told(tmp_path):
         assert client.post(SCORE, json=HOT).status_code == 200
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(not HOMES, reason=WHY_NOT)
 def test_a_database_that_is_gone_is_told():
     with ExitStack() as server:

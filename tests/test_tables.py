@@ -469,6 +469,7 @@ def test_the_state_is_plain_and_complete(columns):
     assert_array_equal(again.transform(frame), encoder.transform(frame))
 
 
+@pytest.mark.extra
 def test_no_library_of_frames_is_needed():
     code = """
 import sys
