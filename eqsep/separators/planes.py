@@ -187,7 +187,14 @@ class Search:
         weights = np.tile(w, (len(side), 1))
         value, gradient = self._goal(rows, targets, weight)(weights, side)
         largest = np.abs(gradient).max(axis=1)
-        return Solution(weights, value, largest, np.isfinite(value), np.zeros(len(side), int)), side
+        solution = Solution(
+            weights=weights,
+            value=value,
+            gradient_norm=largest,
+            converged=np.isfinite(value),
+            n_iter=np.zeros(len(side), int),
+        )
+        return solution, side
 
     def _minimise(
         self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, starts: list[np.ndarray]

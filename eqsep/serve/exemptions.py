@@ -111,8 +111,8 @@ class Exemptions:
             mine = rows.c.id.in_(ids) & (rows.c.state == OPEN)
             exempt = {"state": EXEMPT, "exemption": exemption.id}
             connection.execute(update(rows).where(mine).values(**exempt))
-            told = {"id": exemption.id, "rows": len(ids), "days": asked.days}
-            connection.execute(audit_entry(by, "exempted", model=name, **told))
+            details = {"id": exemption.id, "rows": len(ids), "days": asked.days}
+            connection.execute(audit_entry(by, "exempted", model=name, **details))
         return exemption
 
     def all(self, name: str) -> list[Exemption]:

@@ -1,4 +1,4 @@
-"""Notices: incidents, new kinds and drift, told to a webhook and by e-mail."""
+"""Notices: incidents, new kinds and drift, sent to a webhook and by e-mail."""
 
 import hashlib
 import hmac
@@ -61,7 +61,7 @@ class Subscription(BaseModel):
     hours: Annotated[float, Field(gt=0, le=168)] = 24.0  # between digests
 
     def checked(self) -> "Subscription":
-        """The same, or an error if nobody could be told by it."""
+        """The same, or an error if it reaches nobody."""
         parts = {"url": ("http", "https"), "mail_server": tuple(_SCHEMES)}
         for name, schemes in parts.items():
             text = getattr(self, name)
@@ -121,7 +121,7 @@ class _NoRedirect(HTTPRedirectHandler):
 class Notices:
     """Looks for news of models that somebody has subscribed to, and sends them.
 
-    An event is told once on each channel. What cannot be sent is tried again, ever later, and then
+    An event is sent once on each channel. What cannot be sent is tried again, ever later, and then
     given up; the store has all of it, so that another process goes on after a restart.
     """
 
@@ -159,8 +159,8 @@ class Notices:
                 secret = kept.secret
             connection.execute(delete(table).where(mine))
             connection.execute(insert(table).values(model=name, secret=secret, **values))
-            told = {"webhook": host, "email": wanted.mail_to}
-            connection.execute(audit_entry(by, "notices", model=name, **told))
+            channels = {"webhook": host, "email": wanted.mail_to}
+            connection.execute(audit_entry(by, "notices", model=name, **channels))
         return secret
 
     def deliveries(self, name: str, *, limit: int = 50) -> list[Delivery]:
@@ -174,7 +174,7 @@ class Notices:
         """Queue a notice that says only that notices arrive."""
         wanted = self.subscription(name)
         if not wanted.channels:
-            raise UserError("Nobody is told yet: set a webhook or an e-mail address first.")
+            raise UserError("There is no channel yet: set a webhook or an e-mail address first.")
         for channel in wanted.channels:
             self._queue(name, channel, TEST, secrets.token_hex(8), {}, due=now())
 
@@ -216,17 +216,17 @@ class Notices:
 
     def _look(self, row: Any, wanted: Subscription, at: float) -> None:
         """Queue the news of a model."""
-        told = dict.fromkeys(wanted.channels, at)
-        if EMAIL in told:
-            told[EMAIL] = _next_digest(row.at, at, seconds=3_600 * wanted.hours)
-        for event, subject, content in self._news(row, wanted, at) if told else ():
-            for channel, due in told.items():
+        due_at = dict.fromkeys(wanted.channels, at)
+        if EMAIL in due_at:
+            due_at[EMAIL] = _next_digest(row.at, at, seconds=3_600 * wanted.hours)
+        for event, subject, content in self._news(row, wanted, at) if due_at else ():
+            for channel, due in due_at.items():
                 self._queue(row.model, channel, event, subject, content, due=due)
 
     def _news(
         self, row: Any, wanted: Subscription, at: float
     ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Events since the subscription: what happened, what it is told once for, and details."""
+        """Events since the subscription: what happened, what it is sent once for, and details."""
         name = row.model
         if INCIDENT in wanted.events:
             since = max(row.at, at - _LATEST)
@@ -243,7 +243,7 @@ class Notices:
             watch = self._watching.status(name)
             if watch.drift_since is not None and watch.drift_since >= row.at:
                 shifts = [column for column, _ in watch.shifts[:3]]
-                content = {"since": watch.drift_since, "columns": shifts, "told": watch.banner}
+                content = {"since": watch.drift_since, "columns": shifts, "message": watch.banner}
                 yield DRIFT, str(watch.version), content
 
     def _queue(
@@ -256,7 +256,7 @@ class Notices:
         *,
         due: float,
     ) -> None:
-        """Queue a notice, unless the same was told before."""
+        """Queue a notice, unless the same was queued before."""
         table = schema.deliveries
         what = {"model": name, "channel": channel, "event": event, "subject": subject}
         same = select(table.c.id).where(*(table.c[key] == value for key, value in what.items()))
@@ -282,7 +282,7 @@ class Notices:
         subscribed = schema.subscriptions
         row = self._store.first(select(subscribed).where(subscribed.c.model == name))
         wanted = Subscription() if row is None else Subscription(**row.settings)
-        error = "Nobody is told any more."
+        error = "The channel was removed."
         if channel in wanted.channels:
             send = self._post if channel == WEBHOOK else self._mail
             error = send(wanted, row.secret, rows)
@@ -368,13 +368,13 @@ def _told(row: Any) -> dict[str, Any]:
     return plain | {"path": paths.get(row.event, f"{path}/inbox"), "detail": row.content}
 
 
-def _line(told: dict[str, Any]) -> str:
+def _line(notice: dict[str, Any]) -> str:
     """A notice as a line of a digest."""
-    detail = told["detail"]
+    detail = notice["detail"]
     words = {
         INCIDENT: "{kind}: {n_alarms} alarms of {entity}, highest score {score:.3f}",
         NEW_KIND: "new kind: {kind}",
-        DRIFT: "drift: {told}",
+        DRIFT: "drift: {message}",
         TEST: "a test",
     }
-    return f"{words[told['event']].format(**detail)}  {told['path']}"
+    return f"{words[notice['event']].format(**detail)}  {notice['path']}"

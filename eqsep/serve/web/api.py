@@ -387,7 +387,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Subscribed:
-    """The secret that signs what a webhook is told; it stays while the URL does."""
+    """The secret that signs what a webhook receives; it stays while the URL does."""
 
     secret: str
 
@@ -471,7 +471,7 @@ def _models(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/models/{name}/notices")
     def notices(_: Admin, name: str) -> list[Delivery]:
-        """What a webhook or an e-mail was told of the model, the newest first."""
+        """What was sent of the model by webhook or e-mail, the newest first."""
         return ws.notices.deliveries(name)
 
     @routes.post("/models/{name}/notices")
