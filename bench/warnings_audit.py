@@ -19,8 +19,6 @@ steps that its report advises, are then measured on the other rows:
 - rows in runs, drift: false alarms on later rows are more than the promise allows (1 % by chance;
   for blocks of time, one and a half times the rate)
 - more alarms: the share of a kind that is caught rises by .05 with them
-- fewer columns: half a range beyond normal rows, on one side, a value of the columns that are named
-  raises an alarm in less than half of the rows
 - all others: whether what was done to the table is what they say
 
 One line is printed for each warning that came, or should have, as cases are done; then the table,
@@ -435,7 +433,6 @@ class Said:
     detector: Detector
     warnings: tuple[EqsepWarning, ...]
     steps: tuple[Any, ...]  # of the report
-    drowned: tuple[str, ...]  # the columns that it calls so
 
     def of(self, name: str) -> list[EqsepWarning]:
         return [one for one in self.warnings if type(one).__name__ == name]
@@ -482,14 +479,14 @@ def said_of(trial: Trial) -> Said:
             trial.then(detector)
     found = {str(w.message): w.message for w in caught if isinstance(w.message, EqsepWarning)}
     told = tuple(one for one in found.values() if not isinstance(one, Note))
-    steps, drowned = (), ()
+    steps: tuple[Any, ...] = ()
     if trial.reported and trial.train.frame.shape[1] <= MOST_REPORTED:
-        steps, drowned = _report(trial, detector, told)
-    return Said(trial, detector, told, steps, drowned)
+        steps = _report(trial, detector, told)
+    return Said(trial, detector, told, steps)
 
 
-def _report(trial: Trial, detector: Detector, told: tuple[EqsepWarning, ...]) -> tuple[Any, Any]:
-    """The steps of the report on every second fresh row, and the columns that it calls drowned."""
+def _report(trial: Trial, detector: Detector, told: tuple[EqsepWarning, ...]) -> Any:
+    """The steps of the report on every second fresh row."""
     fresh = trial.fresh.at(np.arange(0, len(trial.fresh.kind), 2))
     labels = trial.train.kind if trial.y is None else trial.y
     counts = Counter("without a label" if label is None else label for label in labels)
@@ -499,8 +496,7 @@ def _report(trial: Trial, detector: Detector, told: tuple[EqsepWarning, ...]) ->
         report = detector_report(
             detector, HeldOut(fresh.frame, fresh.kind), counts=counts, warnings=findings
         )
-    drowned = [one.name for one in report.columns if one.closedness.is_drowned and not one.outgrown]
-    return report.answer.steps, tuple(drowned)
+    return report.answer.steps
 
 
 def judged(said: Said) -> Iterator[Verdict]:
@@ -687,15 +683,6 @@ def _more_alarms(said: Said, step: Any) -> bool:
     return max(gains, default=0.0) >= 0.05
 
 
-def _fewer_columns(said: Said, _: Any) -> bool:
-    """Whether values beyond normal ones, in most of the columns, raise too few alarms."""
-    frame = said.trial.train.frame
-    numbers = [name for name in said.drowned if frame[name].dtype.kind in "iuf"]
-    shown = said.trial.fresh.at(np.arange(0, len(said.trial.fresh.kind), 2))  # in the report
-    low = [min(said.moved(name, by, of=shown) for by in (-0.5, 0.5)) < 0.5 for name in numbers]
-    return bool(np.mean(low) > 0.5)
-
-
 def _leave_out(said: Said, step: Any) -> bool:
     column = step.what.removeprefix("Leave out the column ")
     if said.trial.train.frame[column].dtype.kind == "M":
@@ -716,7 +703,6 @@ STEPS: dict[str, Callable[[Said, Any], bool | None]] = {
     "Add normal rows": lambda said, _: is_short(said),
     "Label more rows of": _more_labels,
     "Allow more false alarms": _more_alarms,
-    "Learn fewer columns": _fewer_columns,
     "Label some anomalies": lambda said, _: not said.detector.kinds_,
     "Measure what is found of kinds": lambda said, _: len(said.detector.kinds_) > 1,
 }

@@ -469,8 +469,8 @@ def check_threshold(
     return [
         Finding(
             HighThresholdWarning,
-            f"{few}: more than {rate:.2%} of the normal rows score this high.",
-            "Add columns that show anomalies, leave out ids and codes, or allow a higher "
+            f"{few}: held-out normal rows that score as high set it.",
+            "Look at them, add normal rows or columns that show anomalies, or allow a higher "
             "false_alarm_rate.",
         )
     ]

@@ -202,7 +202,7 @@ def test_a_high_threshold_is_one_that_few_anomalies_get_above(of, most):
     (found,) = few_above([1.0] * most + [0.5] * (10 - most), of=of)
     assert found.message.startswith(f"Of 10 {of} {10 * most}% score above the threshold, 0.900")
     assert ("fewer new ones will" in found.message) is (of == checks.LEARNT)
-    assert "2.00% of the normal rows score this high" in found.message
+    assert "held-out normal rows that score as high set it" in found.message
     assert "higher false_alarm_rate" in found.hint
     assert "higher --false-alarm-rate" in in_command(found.warning())
     assert not few_above([0.5] * 9, of=of)  # too few to tell

@@ -109,7 +109,7 @@ def test_whether_unseen_is_said_as_promised_has_three_outcomes():
 def test_the_command_says_accuracy_beside_a_forest_sets_and_promises(report):
     names = report.assessment.names
     told = name_lines(names)
-    assert list(told) == ["names right", "sets of kinds", "called unseen", "unseen found"]
+    assert list(told) == ["names right", "sets of kinds", "called unseen", "named unseen"]
     assert told["names right"].startswith(f"{names.right.value:.2%} [")
     assert told["names right"].endswith(f"; a random forest {names.forest.value:.2%}")
     assert names.forest.total == names.right.total

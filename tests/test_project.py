@@ -301,3 +301,20 @@ def test_a_kind_with_one_row_is_left_out_of_an_evaluation(tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(["x,kind", *rows]) + "\n")
     told = run("evaluate", tmp_path / "t.csv", "--label", "kind", "--landmarks", 20).stderr
     assert "Left out: 'c', with one row each." in told
+
+
+def test_init_proposes_a_rate_that_can_be_promised_and_groups_that_repeat(tmp_path):
+    rows = [f"{i % 7}.5,{i},{'ok' if i % 9 else 'leak'}" for i in range(150)]
+    (tmp_path / "t.csv").write_text("\n".join(["size,machine,state", *rows]) + "\n")
+    run("init", tmp_path / "t.csv")
+    text = (tmp_path / "eqsep.toml").read_text()
+    assert "false_alarm_rate = 0.02 " in text
+    assert "# group: no column by its name" in text
+
+
+def test_a_long_list_of_columns_is_not_taken_for_a_file(tmp_path):
+    names = ",".join(f"a_rather_long_name_of_a_column_{i}" for i in range(40))
+    rows = "\n".join(f"{i % 7}.5" + f",{i}" * 40 for i in range(60))
+    (tmp_path / "t.csv").write_text(f"size,{names}\n{rows}\n")
+    result = run("fit", tmp_path / "t.csv", "--drop", names, "--out", tmp_path / "m.eqsep")
+    assert "columns     1" in result.output

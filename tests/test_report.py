@@ -10,7 +10,7 @@ from report_page import Page, payments
 from sklearn.ensemble import IsolationForest
 
 from eqsep import Detector
-from eqsep.detector import ColumnClosedness, Config, End
+from eqsep.detector import Config
 from eqsep.detector.explainer import Reason
 from eqsep.evaluation import average_precision_by_kind, leave_one_kind_out
 from eqsep.plots.figures import VARIABLES
@@ -251,19 +251,6 @@ def test_alarms_come_from_every_label_with_values_as_in_the_table(report, detect
             if isinstance(value, str):
                 assert reason.value == value
         assert 0 < alarm.p_value <= 0.05
-
-
-def test_several_columns_that_others_drown_are_warned_of(detector, new, monkeypatch):
-    ends = [(End("above", 1.0, "9", 3.0),), (End("below", 0.1),), (End("new name", 0.0),)]
-    few = [ColumnClosedness(n, (), None, NOTHING, 0.5, e) for n, e in zip("abc", ends, strict=True)]
-    held = HeldOut(new.X, new.kind)
-    for columns, warned in ((few, 0), ([*few, replace(few[0], column="rpm")], 1)):
-        monkeypatch.setattr("eqsep.report.detectors.closedness_by_column", lambda *_, c=columns: c)
-        steps = detector_report(detector, held).answer.steps
-        drowned = [step.why for step in steps if step.what == "Learn fewer columns"]
-        assert len(drowned) == warned
-    assert "In 3 columns (a, b, rpm)" in drowned[0]
-    assert "Leave out columns that have no part in what goes wrong" in drowned[0]
 
 
 def shown(alarms, row):

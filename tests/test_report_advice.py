@@ -185,11 +185,3 @@ def test_rows_that_are_the_same_are_one_alarm(wide):
     brief = replace(report, columns=report.columns[:1])  # a picture each
     card = next(a for a in Page(html(brief)).all("article") if "row 1" in a["text"])
     assert "row 1 and 4 rows more, alike" in " ".join(card["text"].split())
-
-
-def test_a_column_that_rows_outgrow_is_not_called_drowned(wide):
-    late = (CLOSE[0], End("above", 1.0, "90", 4.0))
-    columns = [ColumnVerdict(closedness(name, late)) for name in "abc"]
-    assert "Learn fewer columns" in steps(wide, columns=columns)
-    columns[0] = replace(columns[0], outgrown="above")
-    assert "Learn fewer columns" not in steps(wide, columns=columns)

@@ -172,7 +172,7 @@ def test_evaluate_writes_a_report(rows):
     assert 'Normal rows are those labelled "ok".' in read.whole
     assert len(read.all("svg")) == 3  # two curves, and how reliable names are
     assert "Names, by a model of half of the rows on the other half:" in result.stdout
-    for word in ("names right", "a random forest", "sets of kinds", "unseen found"):
+    for word in ("names right", "a random forest", "sets of kinds", "named unseen"):
         assert word in result.stdout
     assert "The same with half of the kinds left out of the fit" in read.whole
 

@@ -157,7 +157,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "HighThresholdWarning": (
         lambda: few_above(doubted=False),
-        "leave out ids and codes with --drop, or allow a higher --false-alarm-rate.",
+        "add normal rows or columns that show anomalies, or allow a higher --false-alarm-rate.",
     ),
     "UnusedDoubtWarning": (
         lambda: checks.check_doubt("doubted", kinds=()),

@@ -89,11 +89,18 @@ _MODEL_IS_FIRST = (*_TAKE_BOTH, "info", "export", "serve")
 def _project_near(words: Sequence[str]) -> Project | None:
     """The project file next to a file that the command line names, or in this folder."""
     paths = [Path(word) for word in words if word and not word.startswith("-")]
-    folders = [path if path.is_dir() else path.parent for path in paths if path.exists()]
+    folders = [path if path.is_dir() else path.parent for path in paths if _exists(path)]
     for folder in dict.fromkeys([*folders, Path()]):
         if (folder / NAME).is_file():
             return Project.read(folder / NAME)
     return None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a long list of columns is not the name of a file
+        return False
 
 
 def option_defaults(project: Project, command: str, words: Sequence[str]) -> dict[str, Any]:

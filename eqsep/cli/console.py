@@ -402,7 +402,7 @@ HINTS = {  # by topic, made of the message's fields
     # rows that nobody has labelled, and the threshold
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
     "allow a higher --false-alarm-rate.",
-    "HighThresholdWarning": "Add columns that show anomalies, leave out ids and codes with {drop}, "
+    "HighThresholdWarning": "Look at them, add normal rows or columns that show anomalies, "
     "or allow a higher --false-alarm-rate.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "

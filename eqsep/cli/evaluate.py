@@ -275,8 +275,8 @@ def _print_names(console: Screen, tried: NamesTried) -> None:
     left_out = tried.left_out
     if left_out is not None and left_out.power.total:
         seen = ", ".join(left_out.seen)
-        line = name_lines(left_out)["unseen found"]
-        console.print_lines({"unseen found": f"{line}; seen were {seen}"}, width=13)
+        line = name_lines(left_out)["named unseen"]
+        console.print_lines({"named unseen": f"{line}; seen were {seen}"}, width=13)
 
 
 def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:

@@ -26,6 +26,7 @@ from eqsep.io.streams import WESTERN, decoded, raw_stream
 from eqsep.io.text import CsvFile
 from eqsep.tables.reading import NUMERIC, Column, Table, read_table
 
+_RATES = (0.01, 0.02, 0.05, 0.1)  # the least that half of the normal rows can promise
 _LABEL_WORDS = {
     *("label", "labels", "class", "kind", "target", "attack", "anomaly", "outlier", "fault"),
     *("failure", "defect", "fraud", "category", "diagnosis", "verdict", "status", "outcome", "y"),
@@ -88,10 +89,11 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     yield ""
     if labels is None:
         yield _unlabelled(rows)
-        normal = ""
+        normal, n_normal = "", rows.n_rows
     else:
         counts = labels.counts()
         normal, why = _normal(counts)
+        n_normal = counts.get(normal, rows.n_rows)
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
         unknown = "" if why == _BY_NAME else "# "
         yield f"{unknown}normal = {_quoted(normal)}  # {why}"
@@ -106,7 +108,11 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         yield f"    # {_quoted(name)},  # {why}"
     yield "]"
     times = _time_columns(others)
-    groups = [column.name for column in others if column.name.casefold() in _GROUP_NAMES]
+    groups = [
+        column.name
+        for column in others
+        if column.name.casefold() in _GROUP_NAMES and _repeats(column, rows.n_rows)
+    ]
     kept = [column.name for column in others if column.name in (*drops, *times[:1], *groups)]
     if kept:
         yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"
@@ -128,7 +134,8 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         yield f"# group: no column by its name; name one {alike}"
     yield "# window = 10  # sensors: add mean, deviation and slope of the last rows of a run"
     yield ""
-    yield "false_alarm_rate = 0.01  # the share of new normal rows that may raise an alarm"
+    rate = next((rate for rate in _RATES if n_normal // 2 >= 1 / rate - 1), _RATES[-1])
+    yield f"false_alarm_rate = {rate}  # the share of new normal rows that may raise an alarm"
     yield '# missing = ["-999"]  # words for a missing value, instead of n/a, ?, null, …'
     yield ""
 
@@ -277,6 +284,12 @@ def _is_unix(column: Column) -> bool:
         return False
     (first, last), low, high = _YEARS, values.min(), values.max()
     return any(unit * first <= low and high < unit * last for unit in _UNITS)
+
+
+def _repeats(column: Column, n_rows: int) -> bool:
+    """Whether most rows share their value with others, as rows of a group do."""
+    values = column.names()[1] if column.kind in ("text", "mixed") else column.values
+    return 2 * len(np.unique(values)) <= n_rows
 
 
 def _looks_like_codes(column: Column) -> bool:

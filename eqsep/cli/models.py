@@ -185,12 +185,13 @@ def _promise(model: Model) -> str:
     if not model.rank:
         verb = "is" if held == 1 else "are"
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
+    is_less = model.rank / (calibration.n_units + 1) < _NEARLY * rate  # by few rows: in large steps
     text = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
     if grouping is not None:
         text = text.replace("rows", f"rows of {grouping.promised}", 1)
         if grouping.edges and grouping.columns[0] is not None:
             text += f"; nothing of new groups, which takes {groups_needed(rate):,} groups or more"
-    if doubted or certainly or grouping is not None:
+    if doubted or certainly or grouping is not None or is_less:
         text = f"at most {text}"
     return f"{text}; fewer, the more of these are anomalies" if doubted else text
 
@@ -208,6 +209,7 @@ def _interval(model: Model) -> dict[str, str]:
     return {"interval": f"{ends} for {models}{average}"}
 
 
+_NEARLY = 0.9  # of the promised rate
 _SHOWN_ELSEWHERE = (
     *("normal", "false_alarm_rate", "confidence", "unseen_rate"),
     *("plan", "feature_map", "device", "config"),

@@ -289,7 +289,7 @@ def name_lines(names: Names) -> dict[str, str]:
             f"{names.rate:.2%}{verdict}"
         )
     if names.power.total:
-        lines["unseen found"] = f"{_percent(names.power)} alarms of unseen kinds are called unseen"
+        lines["named unseen"] = f"{_percent(names.power)} alarms of unseen kinds"
     return lines
 
 

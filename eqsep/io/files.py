@@ -402,9 +402,9 @@ def _note_same(table: pa.Table) -> None:
         if len(pc.unique(column.slice(0, _FIRST))) == 1 and len(found := pc.unique(column)) == 1:
             (constant if found[0].is_valid else empty).append(name)
     if empty:
-        warn(Note(f"Without any value: {quoted(empty)}. A value there will be new."))
+        warn(Note(f"Without any value: {quoted(empty)}."))
     if constant and table.num_rows > 1:
-        warn(Note(f"The same in all rows: {quoted(constant)}. Another value there will be new."))
+        warn(Note(f"The same in all rows: {quoted(constant)}."))
 
 
 def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Iterator[MixedColumn]":

@@ -17,8 +17,6 @@ _FEW = 30  # rows of a kind: fewer teach little
 _GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
 _GAINED = 5  # rows that are caught in addition: fewer are chance
 _HIGHEST = 0.05  # rate of false alarms that is advised
-_SEVERAL = 3  # columns drowned by others: worth a step
-_MOST_NAMES = 10  # of them that are named
 Words = Callable[[Message], str]  # turns a warning into text: `str` is for Python
 
 
@@ -59,7 +57,6 @@ def answer(
         *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
         *_more_alarms(learnt, kinds),
-        *_drowned(columns),
         *_unmeasured(learnt, measured),
     )
     return Answer(
@@ -137,7 +134,8 @@ def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
             continue
         caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
         why = (
-            f"At {rate:.2%} instead of {learnt.rate:.2%} the model catches {'; '.join(caught)}. "
+            f"At {rate:.2%} instead of {learnt.rate:.2%} the detector measured on this page "
+            f"catches {'; '.join(caught)}. "
             f"That takes no new fit: set the false-alarm rate to {rate:g} when you score."
         )
         yield Step("Allow more false alarms, if a miss costs more", why)
@@ -146,20 +144,6 @@ def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
 
 def _gains(one: FoundKind, share: float) -> bool:
     return share >= _GAIN and share * one.rows >= _GAINED
-
-
-def _drowned(columns: Sequence[ColumnVerdict]) -> Iterator[Step]:
-    """Several columns of numbers that are drowned by the others."""
-    names = [one.name for one in columns if one.closedness.is_drowned and not one.outgrown]
-    if len(names) >= _SEVERAL:
-        shown = names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], "…"]
-        why = (
-            f"In {len(names)} columns ({', '.join(shown)}) one strange value alone raises an alarm "
-            f"only far beyond those of normal rows, or never: the other columns drown it. Leave "
-            f"out columns that have no part in what goes wrong, such as ids, operators' names or "
-            f"dates."
-        )
-        yield Step("Learn fewer columns", why)
 
 
 def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:

@@ -149,8 +149,11 @@ class Workload:
 
 
 def workload(learnt: Learnt, measured: Measured) -> Workload | None:
-    """What a thousand rows bring at the measured shares; None if false alarms are not known."""
-    own = [one.measured for one in measured.promises if one.rate == learnt.rate]
+    """What a thousand rows bring at the measured shares; None if false alarms are not known.
+
+    Fewer false alarms than promised may be luck: then the promised rate counts.
+    """
+    own = [max(one.measured, one.rate) for one in measured.promises if one.rate == learnt.rate]
     if measured.by_group is not None:
         own.append(measured.by_group.mean)
     # A row without a label is most likely normal.
