@@ -29,7 +29,7 @@ _WEEK = 7 * 86_400.0  # seconds
 _SPANS = 3  # of the dates that were learnt: how long a model may be used
 _MORE_ALARMS = 3  # times the promised rate of false alarms: worth a warning
 _LEAKS = 0.99  # the average precision of a column above which it gives the labels away
-_MANY = 40  # anomalies: fewer are separated by a measurement, too, which is no leak
+_MANY = 40  # anomalies: fewer are separated by a measurement, too, which does not make it a leak
 _WRONG_ROWS = 0.01  # the share of the rows that disagree with a leak
 _WRONG_NUMBERS, _WRONG_NAMES = 0.05, 1 / 8  # the same in shares of the anomalies
 _MOST_CODES, _ROWS_A_CODE = 50, 4  # distinct numbers, and rows for each: others are measured
@@ -337,7 +337,7 @@ def _are_apart(some: np.ndarray, normal: np.ndarray) -> bool:
 
 
 def _places(column: Column) -> np.ndarray | None:
-    """The place of each row's value among the distinct ones; None where numbers are no codes."""
+    """The place of each row's value among the distinct ones; None where numbers are not codes."""
     if column.kind in ("text", "mixed"):
         return column.names()[1]
     most = min(_MOST_CODES, len(column.values) // _ROWS_A_CODE)

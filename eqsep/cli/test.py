@@ -272,7 +272,7 @@ def promise_line(report: AssessmentReport) -> str:
 
 
 def name_lines(names: Names) -> dict[str, str]:
-    """How often alarms are named right, beside a forest, and whether promises on names are kept."""
+    """How often alarms are named right, by a forest too, and whether promises on names are kept."""
     lines = {}
     if names.right.total:
         forest = "" if names.forest is None else f"; a random forest {names.forest.value:.2%}"

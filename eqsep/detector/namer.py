@@ -194,7 +194,7 @@ class _Tail(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What judges say of packed rows; kinds are in alphabetical order."""
+    """How judges rate packed rows; kinds are in alphabetical order."""
 
     probability: np.ndarray  # (n, n_kinds)
     # How unlike each kind rows are, without each fold: one less its probability, and the distance

@@ -148,7 +148,7 @@ class Names:
 
 
 def names_on(model: Model, X: Any, kind: np.ndarray, *, normal: str) -> Names:
-    """The names that a model gives rows with these labels, beside those of a forest."""
+    """The names that a model gives rows with these labels, and those of a forest."""
     verdicts = model.verdicts(X)
     named = verdicts.alarm & np.isin(kind, model.kinds) & (verdicts.kind != UNSEEN)
     judges, forest = model.namer.judges, None

@@ -40,7 +40,7 @@ SECONDS = 10.0  # that a receiver has to answer
 SIGNATURE, DELIVERY = "X-Eqsep-Signature", "X-Eqsep-Delivery"
 _EVERY = 10.0  # seconds between looks
 _LEASE = 120.0  # seconds for which one process has a delivery
-_LATEST = 86_400.0  # seconds: older incidents are no news
+_LATEST = 86_400.0  # seconds: older incidents are not new
 _MOST_IN_MAIL = 200  # events
 _SCHEMES = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 Address = Annotated[str, Field(max_length=1_000)]
@@ -179,7 +179,7 @@ class Notices:
             self._queue(name, channel, TEST, secrets.token_hex(8), {}, due=now())
 
     def start(self) -> None:
-        """Look and send from now on, beside all else."""
+        """Look and send from now on, in the background."""
         self._ends.clear()
         self._thread = threading.Thread(target=self._run, name="notices", daemon=True)
         self._thread.start()

@@ -153,8 +153,8 @@ subscriptions = sa.Table(
     sa.Column("model", sa.String(100), primary_key=True),
     sa.Column("settings", sa.JSON, nullable=False),
     sa.Column("secret", sa.String(64), nullable=False),  # that signs what is sent
-    sa.Column("known", sa.JSON, nullable=False),  # kinds that are no news
-    sa.Column("at", sa.Float, nullable=False),  # what was before is no news
+    sa.Column("known", sa.JSON, nullable=False),  # kinds that are not new
+    sa.Column("at", sa.Float, nullable=False),  # what came before is not new
 )
 
 # What is to be sent, and what was: the log and the queue in one.

@@ -280,7 +280,7 @@ class Verdicts:
         )
 
     def _changes(self, then: dict[int, Said]) -> list[Change]:
-        """Rows and what would be said of them, the newest first."""
+        """Rows with their verdicts after the change, the newest first."""
         return [Change(alarm, then[alarm.id]) for alarm in self._alarms.some([*then])]
 
     def give(

@@ -75,7 +75,7 @@ class Watch:
 class Watching:
     """Watches the models of a store; each worker watches the rows that it scores.
 
-    Drift is judged by rows that raise no alarm: anomalies may be common, and are no drift.
+    Drift is judged by rows that raise no alarm: anomalies may be common without any drift.
     An episode ends with its version, or after 100,000 rows of a worker without drift.
     """
 
