@@ -19,6 +19,7 @@ LONGEST = (
     "test_report_commands.py",
     "test_serve.py",
     "test_gallery.py",
+    "test_oddbench.py",
     "test_golden.py",
     "test_calibration.py",
     "test_report.py",

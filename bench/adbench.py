@@ -20,6 +20,7 @@ whatever else the machine did. The tables are NAME.npz with X and y in $EQSEP_DA
 
 import argparse
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -123,10 +124,20 @@ def rows_of(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(cell: Cell, *, folder: Path) -> dict[str, Any]:
+    """What is measured of a method with its settings."""
+    method = METHODS[cell.method]
+    return tested(method.build(), cell, folder=folder) | described(method)
+
+
+def described(method: Method) -> dict[str, Any]:
+    """What a method comes from, and its settings in words."""
+    return {"package": method.package(), "settings": method.settings}
+
+
+def tested(model: Any, cell: Cell, *, folder: Path) -> dict[str, Any]:
     """Average precision and prevalence on the test rows, and seconds."""
-    (X, y), method = rows_of(folder / f"{cell.data}.npz"), METHODS[cell.method]
+    X, y = rows_of(folder / f"{cell.data}.npz")
     division = divide(y, share=cell.share, seed=cell.seed)
-    model = method.build()
     with threadpool_limits(THREADS):
         begin = perf_counter()
         model.fit(X[division.train], division.is_labelled.astype(int))
@@ -142,8 +153,6 @@ def measure(cell: Cell, *, folder: Path) -> dict[str, Any]:
         "n_train": len(division.train),
         "n_labelled": int(division.is_labelled.sum()),
         "n_test": len(division.test),
-        "package": method.package(),
-        "settings": method.settings,
         "load": os.getloadavg()[0],
     }
 
@@ -151,7 +160,7 @@ def measure(cell: Cell, *, folder: Path) -> dict[str, Any]:
 def cells_of(args: argparse.Namespace) -> list[Cell]:
     """Every cell that is asked for, the first division of all methods first."""
     cells = [
-        Cell("adbench", data, share, seed, method)
+        Cell(args.benchmark, data, share, seed, method)
         for seed in args.seeds
         for method in args.only
         for data in args.tables
@@ -160,26 +169,36 @@ def cells_of(args: argparse.Namespace) -> list[Cell]:
     return [cell for cell in cells if path_of(cell, args.out).exists() or not args.kept]
 
 
-def options() -> argparse.Namespace:
-    """The options of the command."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
+def parser_of(
+    description: str, *, methods: Collection[str], benchmark: str
+) -> argparse.ArgumentParser:
+    """The options of a benchmark with this protocol, whose tables are in a folder of its name."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.set_defaults(benchmark=benchmark)
+    parser.add_argument("--only", nargs="+", choices=methods, default=list(methods))
     parser.add_argument("--tables", nargs="+", metavar="NAME", help="by default all")
     parser.add_argument("--shares", nargs="+", type=int, default=SHARES, metavar="PER_CENT")
-    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, metavar="SEED")
-    parser.add_argument("--again", nargs="+", choices=METHODS, default=[])
+    parser.add_argument(
+        "--seeds", "--divisions", nargs="+", type=int, default=SEEDS, metavar="SEED"
+    )
+    parser.add_argument("--again", nargs="+", choices=methods, default=[])
     parser.add_argument("--kept", action="store_true", help="measure nothing")
     parser.add_argument("--by-table", action="store_true", help="every table's figures too")
     parser.add_argument("--markdown", action="store_true", help="tables for a page")
-    parser.add_argument("--data", type=Path, default=DATA_HOME / "adbench", metavar="FOLDER")
+    parser.add_argument("--data", type=Path, default=DATA_HOME / benchmark, metavar="FOLDER")
     parser.add_argument("--out", type=Path, default=RESULTS, help=f"for results ({RESULTS})")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options of the command, with all tables of the folder unless some are named."""
     args = parser.parse_args()
     args.tables = args.tables or sorted(path.stem for path in args.data.glob("*.npz"))
     return args
 
 
 def main() -> None:
-    args = options()
+    args = parsed(parser_of(__doc__.splitlines()[0], methods=METHODS, benchmark="adbench"))
     results = gathered(
         cells_of(args),
         partial(measure, folder=args.data),

@@ -5,12 +5,20 @@ A cell is a frozen dataclass with a field `table`; where methods are compared, w
 """
 
 import json
+import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
+from multiprocessing import TimeoutError as OutOfTime
+from multiprocessing import get_context
 from pathlib import Path
+from time import monotonic
 from typing import Any
+from unittest.mock import patch
 
 from eqsep.files import written_whole
 
@@ -63,6 +71,56 @@ def gathered(
     for what, why in lacking.items():
         print(f"{what} is left out. {why}", file=sys.stderr)
     return results
+
+
+def measure_missing(
+    cells: Sequence[Any],
+    measure: Callable[[Any], dict],
+    *,
+    out: Path = RESULTS,
+    processes: int = 1,
+    deadline: float = float("inf"),
+) -> dict[str, str]:
+    """Measure cells that have no JSON, in processes of one thread each.
+
+    Parameters
+    ----------
+    deadline : float
+        When the processes are ended, by `time.monotonic`; what they measure then is not kept.
+
+    Returns
+    -------
+    dict of str to str
+        The error of each cell that failed.
+    """
+    missing = [cell for cell in cells if not path_of(cell, out).exists()]
+    failures = {}
+    interrupts = (signal.SIGINT, signal.SIG_IGN)  # this process ends the others
+    with (
+        suppress(KeyboardInterrupt),
+        patch.dict(os.environ, OMP_NUM_THREADS="1"),  # which the processes inherit
+        get_context("spawn").Pool(processes, signal.signal, interrupts) as pool,
+    ):
+        done = pool.imap_unordered(partial(_attempt, measure=measure, out=out), missing)
+        for i in range(1, len(missing) + 1):
+            try:
+                name, error = done.next(min(max(deadline - monotonic(), 0), 1e6))
+            except OutOfTime:
+                print(f"Out of time after {i - 1} of {len(missing)} cells.", file=sys.stderr)
+                break
+            print(f"{i}/{len(missing)} {name} {error}".rstrip(), file=sys.stderr, flush=True)
+            if error:
+                failures[name] = error
+    return failures
+
+
+def _attempt(cell: Any, *, measure: Callable[[Any], dict], out: Path) -> tuple[str, str]:
+    """The cell's name, and what went wrong: one failure must not end a long run."""
+    try:
+        measured(cell, measure, out=out)
+    except Exception as error:
+        return path_of(cell, out).stem, repr(error)
+    return path_of(cell, out).stem, ""
 
 
 def path_of(cell: Any, out: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Views of what `leave_one_kind_out.py` and `adbench.py` measured: means, mean ranks, seconds.
+"""Views of what `leave_one_kind_out.py`, `adbench.py` and `oddbench.py` measured.
 
 python bench/standings.py docs/benchmarks.md    ranks over the tables that a page prints
 """
@@ -18,6 +18,7 @@ MEASURES = {
     "overall": "All anomalies together",
 }
 PREVALENCE = "(prevalence)"
+RESAMPLES = 10_000
 Result = dict[str, Any]
 Layout = Callable[[list[list[str]]], str]
 
@@ -40,11 +41,14 @@ def standings(results: Sequence[Result], *, markdown: bool) -> str:
     return "\n\n".join(parts)
 
 
-def standings_by_share(results: Sequence[Result], *, markdown: bool, by_table: bool) -> str:
+def standings_by_share(
+    results: Sequence[Result], *, markdown: bool, by_table: bool, reference: str | None = None
+) -> str:
     """All tables as text, where a share of the anomalies is labelled.
 
     A method counts with the seeds that it has on all tables and at all shares. A table counts by
-    its mean over the seeds.
+    its mean over the seeds. With a method as reference, means have intervals, and the others'
+    distance from it and the tables won are shown.
     """
     found = {(r["method"], r["data"], r["share"], r["seed"]): r for r in results}
     methods, names, shares, seeds = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
@@ -53,6 +57,8 @@ def standings_by_share(results: Sequence[Result], *, markdown: bool, by_table: b
     whole = [method for method in methods if has[method]]
     partly = [method for method in methods if not has[method]]
     layout = _piped if markdown else _aligned
+    if not whole:
+        return f"No method has all of the {len(tasks)} tasks of a division yet."
 
     def means(method: str, what: str) -> np.ndarray:
         """-> (n_shares, n_tables)"""
@@ -67,7 +73,12 @@ def standings_by_share(results: Sequence[Result], *, markdown: bool, by_table: b
     areas = {method: means(method, "average_precision") for method in whole}
     n_seeds = {method: len(has[method]) for method in whole}
     chance = means(whole[0], "prevalence")
-    parts = [_means_by_share(areas, shares, chance=chance, n_seeds=n_seeds, layout=layout)]
+    means_of = _means_by_share if reference is None else _intervals_by_share
+    parts = [means_of(areas, shares, chance=chance, n_seeds=n_seeds, layout=layout)]
+    if reference in whole:
+        parts.append(_distances_by_share(areas, shares, reference=reference, layout=layout))
+    if reference is not None:
+        parts.append(_wins_by_share(areas, shares, layout=layout))
     parts.append(_ranks_by_share(areas, shares, layout=layout))
     if by_table:
         parts += [
@@ -76,8 +87,11 @@ def standings_by_share(results: Sequence[Result], *, markdown: bool, by_table: b
         ]
     of_method = {m: [found[(m, *task, seed)] for task in tasks for seed in has[m]] for m in whole}
     title = "Seconds of a task, mean"
-    parts += [_seconds(of_method, np.mean, title=title, layout=layout), *_notes(of_method, partly)]
-    return "\n\n".join(parts)
+    parts.append(_seconds(of_method, np.mean, title=title, layout=layout))
+    searched = {m: r for m, r in of_method.items() if "n_candidates" in r[0]}
+    if searched:
+        parts.append(_candidates(searched, layout=layout))
+    return "\n\n".join([*parts, *_notes(of_method, partly)])
 
 
 def _means_by_share(
@@ -97,6 +111,83 @@ def _means_by_share(
         lines.append([method, *_marked(means[method], best), str(n_seeds[method])])
     by_chance = [*chance.mean(axis=1), chance.mean()]
     lines.append([PREVALENCE, *(f"{value:.3f} " for value in by_chance), ""])
+    return layout(lines)
+
+
+def _intervals_by_share(
+    areas: dict[str, np.ndarray],
+    shares: list[int],
+    *,
+    chance: np.ndarray,
+    n_seeds: dict[str, int],
+    layout: Layout,
+) -> str:
+    """Means as `_means_by_share` has them, each with its interval."""
+    columns = {method: [*values, values.mean(axis=0)] for method, values in areas.items()}
+    means = {method: [np.mean(column) for column in some] for method, some in columns.items()}
+    best = np.max(list(means.values()), axis=0)
+    title = "Average precision where a share of the anomalies is labelled, 95 % interval"
+    lines = [[title, *(f"{share} %" for share in shares), "mean", "seeds"]]
+    for method in sorted(means, key=lambda m: -means[m][-1]):
+        cells = [
+            f"{mean:.3f} [{low:.3f}, {high:.3f}]{'*' if mean == top else ' '}"
+            for mean, top, (low, high) in zip(
+                means[method], best, map(_interval, columns[method]), strict=True
+            )
+        ]
+        lines.append([method, *cells, str(n_seeds[method])])
+    by_chance = [*chance.mean(axis=1), chance.mean()]
+    lines.append([PREVALENCE, *(f"{value:.3f} " for value in by_chance), ""])
+    words = "Intervals are by bootstrap over the tables, each by its mean over the seeds."
+    return "\n\n".join([layout(lines), words])
+
+
+def _distances_by_share(
+    areas: dict[str, np.ndarray], shares: list[int], *, reference: str, layout: Layout
+) -> str:
+    """The mean distance of the reference from each other method, table by table."""
+    title = f"{reference} minus the other, mean over tables, 95 % interval"
+    lines = [[title, *(f"{share} %" for share in shares), "mean", "tables ahead", "behind"]]
+    others = (method for method in areas if method != reference)
+    for method in sorted(others, key=lambda m: -areas[m].mean()):
+        ahead = areas[reference] - areas[method]
+        columns = [*ahead, ahead.mean(axis=0)]
+        cells = [
+            f"{np.mean(c):+.3f} [{low:+.3f}, {high:+.3f}]"
+            for c in columns
+            for low, high in [_interval(c)]
+        ]
+        lines.append([method, *cells, *(str(np.sum(s * columns[-1] > 0)) for s in (1, -1))])
+    return layout(lines)
+
+
+def _wins_by_share(areas: dict[str, np.ndarray], shares: list[int], *, layout: Layout) -> str:
+    """On how many tables each method is the best; equals all are."""
+    stacked = np.array([[*a, a.mean(axis=0)] for a in areas.values()])  # (methods, shares, tables)
+    wins = (stacked == stacked.max(axis=0)).sum(axis=2)
+    title = f"Tables won, of {stacked.shape[2]} (equals all win)"
+    lines = [[title, *(f"{share} %" for share in shares), "mean"]]
+    for method, counts in sorted(zip(areas, wins, strict=True), key=lambda one: -one[1][-1]):
+        lines.append([method, *map(str, counts)])
+    return layout(lines)
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    """Where the mean of tables like these lies, by bootstrap, 95 %."""
+    picks = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
+    low, high = np.quantile(values[picks].mean(axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _candidates(of_method: Mapping[str, list[Result]], *, layout: Layout) -> str:
+    """How many settings searches have compared, the default among them."""
+    title = "Settings compared by a search"
+    lines = [[title, "median", "most", "tasks with several", "tasks not left at the default"]]
+    for method, results in of_method.items():
+        counts = np.array([r["n_candidates"] for r in results])
+        changed = np.mean([bool(r["chosen"]) for r in results])
+        shares = (f"{share:.0%}" for share in (np.mean(counts > 1), changed))
+        lines.append([method, f"{np.median(counts):g}", str(counts.max()), *shares])
     return layout(lines)
 
 

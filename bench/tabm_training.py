@@ -33,19 +33,33 @@ class TabMClassifier(ClassifierMixin, BaseEstimator):
         At most so many epochs; so many without an improvement end it.
     epochs_without_stopping : int
         Where there is nothing to stop by.
+    learning_rate, weight_decay : float
+        Of AdamW.
     """
 
-    def __init__(self, epochs=100, patience=16, epochs_without_stopping=30, random_state=None):
+    def __init__(
+        self,
+        epochs=100,
+        patience=16,
+        epochs_without_stopping=30,
+        learning_rate=2e-3,
+        weight_decay=3e-4,
+        random_state=None,
+    ):
         self.epochs = epochs
         self.patience = patience
         self.epochs_without_stopping = epochs_without_stopping
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "TabMClassifier":
         torch.manual_seed(self.random_state)
         self.classes_ = np.unique(y)
         self.net_ = TabM.make(n_num_features=X.shape[1], d_out=2).to(DEVICE)
-        self.optimiser_ = torch.optim.AdamW(self.net_.parameters(), lr=2e-3, weight_decay=3e-4)
+        self.optimiser_ = torch.optim.AdamW(
+            self.net_.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
+        )
         if np.bincount(y)[1] < FEWEST_TO_STOP_BY:
             for _ in range(self.epochs_without_stopping):
                 self._epoch(_rows(X), torch.as_tensor(y, device=DEVICE))
