@@ -125,6 +125,8 @@ class Method:
 
     def package(self) -> str | None:
         """What is installed under the module's name, with its version; None for nothing."""
+        if self.module == "eqsep":
+            return f"eqsep {eqsep.__version__}"  # though it may be a folder that is not installed
         (name, *_) = _distributions().get(self.module, [self.module])
         try:
             return f"{name} {version(name)}"
