@@ -1,5 +1,6 @@
 """What a run found, as Markdown and as one self-contained HTML page: from results on disk alone."""
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 
 from paper.cells import Cell, Results, write_text
-from paper.claims import CLAIMS, NAME, Claims
+from paper.claims import CLAIMS, HEADLINES, NAME, Claims
 from paper.claims.claim import Told
 from paper.comparison import Comparison, Line, compare
 from paper.figures import FIGURES, Figure
@@ -19,6 +20,7 @@ from paper.provenance import Provenance
 from paper.tables import TABLES
 from paper.verdicts import JUDGED, WORDS
 
+HOLDS = {"agrees": "holds", "differs": "does not hold"}  # any other verdict: open
 MARKDOWN, HTML = "reproduction.md", "reproduction.html"
 
 
@@ -36,6 +38,16 @@ class Picture:
     def source(self) -> str:
         """The PNG within the page itself."""
         return "data:image/png;base64," + b64encode(self.png).decode()
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A main claim of the paper: whether it holds, by which figure, and where the claim stands."""
+
+    says: str
+    word: str
+    figure: str
+    link: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +71,21 @@ class Report:
     def protocol(self) -> str:
         """The protocol whose verdicts are counted table by table: the first that was run."""
         return self.plan.protocols[0]
+
+    @property
+    def headlines(self) -> tuple[Headline, ...]:
+        """The main claims, in the order of the paper: the first screen of the page."""
+        found = {told.claim.name: told for told in self.claims}
+        return tuple(
+            Headline(
+                says=says,
+                word=HOLDS.get(found[name].verdict.word, "open"),
+                figure=_decisive(found[name]),
+                link=f"claim-{anchor(name)}",
+            )
+            for name, says in HEADLINES.items()
+            if name in found
+        )
 
     def counted(self, word: str, *, protocol: str = "paper") -> int:
         """How many figures of all tables have this verdict by the protocol."""
@@ -174,13 +201,31 @@ def write_pages(found: Report, out: Path) -> tuple[Path, Path]:
 def html(found: Report) -> str:
     """The page as one file: styles and pictures are in it, nothing is fetched."""
     page = _template("page.html.jinja", autoescape=True)
-    return page.render(found=found, words=WORDS, number=number)
+    return page.render(found=found, words=WORDS, number=number, anchor=anchor)
 
 
 def markdown(found: Report) -> str:
     """The same without pictures."""
     page = _template("page.md.jinja", autoescape=False)
     return page.render(found=found, words=WORDS, number=number, cell=_markdown_cell)
+
+
+def anchor(name: str) -> str:
+    """The name of a claim within an address.
+
+    Examples
+    --------
+    >>> anchor("RQ1, NSL-KDD, overall")
+    'rq1-nsl-kdd-overall'
+    """
+    return "-".join(re.findall(r"[a-z0-9]+", name.lower()))
+
+
+def _decisive(told: Told) -> str:
+    """How many contrasts agree, and one that shows the verdict: the first that has its word."""
+    shown = [line for line in told.lines if line.ours and line.verdict == told.verdict.word]
+    example = f"; {shown[0].words}: {shown[0].ours}" if shown else ""
+    return f"{told.verdict.reason}{example}"
 
 
 def number(value: float | None, digits: int) -> str:

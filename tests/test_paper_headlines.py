@@ -1,0 +1,68 @@
+"""The first screen of the page: the paper's main claims, and what theory says of four of them."""
+
+import pytest
+
+from paper.cells import Results, write_result
+from paper.claims import CLAIMS, HEADLINES, theory
+from paper.page import html, markdown, report
+from paper.plan import Plan
+
+PLAN = Plan(quick=True)
+THEORY = {claim.name: claim for claim in theory.CLAIMS}
+MADE = {"date": "2026-01-01", "commit": "c", "versions": "v", "machine": "m", "seconds": 1.0}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """The results of theory alone."""
+    folder = tmp_path_factory.mktemp("results")
+    for cell in {cell for claim in theory.CLAIMS for cell in claim.cells(PLAN)}:
+        values, more = theory.measure(cell)
+        write_result(cell, folder, {"values": values, "more": more} | MADE)
+    return folder
+
+
+def headlines(out):
+    return {main.link: main for main in report(["claims"], PLAN, out).headlines}
+
+
+def test_every_headline_is_a_claim():
+    assert set(HEADLINES) <= {claim.name for claim in CLAIMS.claims}
+
+
+def test_what_is_proved_holds_and_the_refuted_bound_does_not(out):
+    found = headlines(out)
+    words = {name: found[f"claim-{link}"].word for name, link in [
+        ("XOR", "xor"),
+        ("VC dimension", "vc-dimension"),
+        ("VC dimension with a margin", "vc-dimension-with-a-margin"),
+        ("closing numbers", "closing-numbers"),
+    ]}  # fmt: skip
+    assert words == {
+        "XOR": "holds",
+        "VC dimension": "holds",
+        "VC dimension with a margin": "does not hold",
+        "closing numbers": "holds",
+    }
+    assert "shattered in R^3" in found["claim-vc-dimension-with-a-margin"].figure
+
+
+def test_a_claim_without_results_is_open(out):
+    assert headlines(out)["claim-rq1-thyroid"].word == "open"
+
+
+def test_a_headline_follows_its_results(out, tmp_path):
+    for cell in THEORY["XOR"].cells(PLAN):
+        learnt = Results(out).of(cell)["values"]["learnt"][0] - 1
+        write_result(cell, tmp_path, {"values": {"learnt": [learnt]}, "more": {}} | MADE)
+    assert headlines(tmp_path)["claim-xor"].word == "does not hold"
+
+
+def test_pages_begin_with_the_headlines_and_link_to_the_claims(out):
+    found = report(["claims"], PLAN, out)
+    page = html(found)
+    assert page.index("Does the paper hold?") < page.index("Claims that compare figures")
+    for main in found.headlines:
+        assert f'href="#{main.link}"' in page
+        assert f'id="{main.link}"' in page
+    assert "| One neuron without hidden layers learns XOR | holds |" in markdown(found)
