@@ -54,6 +54,7 @@ EXTRA = (
     "test_gallery.py",
     "test_paper_claim_studies.py",
     "test_paper_command.py",
+    "test_paper_headlines.py",
     "test_paper_runner.py",
     "test_paper_settings.py",
     "test_paper_studies.py",
