@@ -624,7 +624,7 @@ def test_an_empty_service_says_how_to_begin(tmp_path):
 
 
 def test_only_files_of_the_package_are_fetched(client):
-    for name in Assets().names():
+    for name in Assets().files:
         answer = client.get(Assets().address(name))
         assert answer.status_code == 200
         assert "immutable" in answer.headers["Cache-Control"]

@@ -12,7 +12,7 @@ import pytest
 from consoled import consoled, pump_rows
 
 from eqsep.errors import UserError
-from eqsep.serve.notices import BACKOFF, DELIVERY, SIGNATURE, Notices, Subscription, signature
+from eqsep.serve.notices import BACKOFF, DELIVERY, SIGNATURE, Subscription, signature
 from eqsep.serve.workspace import Workspace
 
 
@@ -136,8 +136,9 @@ def test_an_incident_is_posted_once_signed_and_again_after_failures(ws):
     assert {headers[DELIVERY] for _, headers, _ in came} == {str(told["id"])}
 
 
-def test_a_receiver_that_never_answers_is_given_up(ws):
-    quick = Notices(ws.store, ws.ledger, ws.folding, ws.watching, seconds=0.2)
+def test_a_receiver_that_never_answers_is_given_up(ws, monkeypatch):
+    monkeypatch.setattr("eqsep.serve.notices.SECONDS", 0.2)
+    quick = ws.notices
     with receiver(["hangs"] + [302] * 9) as (url, came):
         quick.subscribe("pumps", Subscription(url=url), by="ada")
         quick.test("pumps")

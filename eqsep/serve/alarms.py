@@ -20,12 +20,15 @@ from eqsep.evaluation.promises import Share
 from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve import schema, texts
 from eqsep.serve.ledger import Ledger, Row, rows_for
-from eqsep.serve.store import Missing, Store
+from eqsep.serve.store import Missing, Store, columns_of
 from eqsep.serve.texts import Text
 
 OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # states of a row
 EXEMPT = "exempt"  # another one: an alarm that an exemption keeps out of the inbox
-TRUE, FALSE, EXPECTED = "true", "false alarm", "expected"  # verdicts, as is UNSURE
+_STATES = (OPEN, UNSURE, JUDGED, EXEMPT)
+TRUE, FALSE = "true", "false alarm"  # verdicts
+State = Literal["open", "unsure", "judged", "cleared", "quiet", "exempt"]  # asked for
+Word = Literal["true", "false alarm", "expected", "unsure"]  # a verdict
 MISSING = "missing"  # shown in place of a missing value
 _BOOLEANS = {"true": ("true", "1"), "false": ("false", "0")}  # as databases have them in JSON
 ALIKE = 0.7  # the least product of two directions for alarms to look alike
@@ -107,7 +110,7 @@ class Filter(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     # "cleared" rows raised an alarm and no longer would, "quiet" ones never did
-    state: Literal["open", "unsure", "judged", "cleared", "quiet", "exempt"] = "open"
+    state: State = "open"
     kind: Text | None = None  # the first name of a row: "a" finds "a" and "a or b", not "b or a"
     entity: Text | None = None
     assignee: Text | None = None  # "" is nobody
@@ -121,21 +124,18 @@ class Filter(BaseModel):
     def conditions(self) -> list[ColumnElement[bool]]:
         """The same in SQL."""
         table = schema.rows.c
-        alarms = {
-            "quiet": and_(~table.alarm, ~table.now_alarm, table.state == OPEN),
-            "cleared": and_(table.alarm, ~table.now_alarm, table.state == OPEN),
-            OPEN: and_(table.now_alarm, table.state == OPEN),
-        }
-        found = [alarms.get(self.state, table.state == self.state)]
+        found = [table.state == (self.state if self.state in _STATES else OPEN)]
+        if self.state in (OPEN, "cleared", "quiet"):
+            found.append(table.now_alarm if self.state == OPEN else ~table.now_alarm)
+        if self.state in ("cleared", "quiet"):
+            found.append(table.alarm if self.state == "cleared" else ~table.alarm)
         if self.kind:
             several = table.now_kind.startswith(self.kind + OR, autoescape=True)
             found.append((table.now_kind == self.kind) | several)
         if self.entity:
             found.append(table.entity == self.entity)
         if self.assignee is not None:
-            found.append(
-                table.assignee == self.assignee if self.assignee else table.assignee.is_(None)
-            )
+            found.append(table.assignee.is_not_distinct_from(self.assignee or None))
         if self.min_score is not None:
             found.append(table.now_score >= self.min_score)
         if self.since is not None:
@@ -176,36 +176,18 @@ def _holds(column: str, value: str) -> ColumnElement[bool]:
     if value == MISSING:
         return there.is_(None)
     texts = {value, *_BOOLEANS.get(value.lower(), ())}
-    try:
-        number = float(value)
-    except ValueError:
-        return there.in_(texts)
-    return there.in_({*texts, repr(number), f"{number:.15g}"})
-
-
-def verdict_of(row: Any) -> Verdict:
-    """The verdict in a row of its table."""
-    return Verdict(**{field.name: getattr(row, field.name) for field in fields(Verdict)})
+    with suppress(ValueError):
+        texts |= {repr(float(value)), f"{float(value):.15g}"}
+    return there.in_(texts)
 
 
 def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
-    return Alarm(
-        id=row.id,
-        model=row.model,
-        at=row.at,
-        row=row.row,
-        entity=row.entity,
-        said=Said(**{field.name: getattr(row, field.name) for field in fields(Said)}),
-        now=Said(**{field.name: getattr(row, f"now_{field.name}") for field in fields(Said)}),
-        shadow_score=row.shadow_score,
-        drawn=row.drawn,
-        state=row.state,
-        assignee=row.assignee,
-        note=row.note,
-        reasons=row.reasons,
-        proposal=None if row.proposal is None else Proposal(**row.proposal),
-        verdict=verdict,
-    )
+    values = {field.name: getattr(row, field.name, None) for field in fields(Alarm)}
+    for name, prefix in (("said", ""), ("now", "now_")):
+        said = {field.name: getattr(row, prefix + field.name) for field in fields(Said)}
+        values[name] = Said(**said)
+    values["proposal"] = None if row.proposal is None else Proposal(**row.proposal)
+    return Alarm(**values | {"verdict": verdict})
 
 
 class _Encoded:
@@ -235,12 +217,6 @@ class _Encoded:
             width = len(model.plan.encoder.counted)
             return there, np.reshape([kept[number] for number in there], (-1, width))
 
-    def clear(self) -> None:
-        """Drop all rows from memory."""
-        with self._lock:
-            self._plans.clear()
-            self._rows.clear()
-
 
 class Likeness:
     """The directions in which alarms depart from normal rows (`Explainer.departures`), cached."""
@@ -264,11 +240,6 @@ class Likeness:
                 while len(self._directions) > _KEPT:
                     self._directions.popitem(last=False)
         return np.stack([found[alarm.id] for alarm in alarms])
-
-    def clear(self) -> None:
-        """Drop all directions from memory."""
-        with self._lock:
-            self._directions.clear()
 
 
 def groups_of(directions: np.ndarray) -> np.ndarray:
@@ -344,8 +315,8 @@ class Alarms:
         with self._store.reading() as connection:
             rows = connection.execute(query).all()
             stand = and_(table.c.row.in_([row.id for row in rows]), table.c.undone_at.is_(None))
-            given = connection.execute(select(table).where(stand).order_by(table.c.id))
-            by_row = {row.row: verdict_of(row) for row in given}
+            query = select(*columns_of(Verdict, table)).where(stand).order_by(table.c.id)
+            by_row = {row.row: Verdict(*row) for row in connection.execute(query)}
         return [_alarm(row, by_row.get(row.id)) for row in rows]
 
     def kinds(self, name: str) -> dict[str, int]:
@@ -369,16 +340,13 @@ class Alarms:
         return self.with_reasons([alarm])[0]
 
     def with_reasons(self, alarms: Sequence[Alarm]) -> list[Alarm]:
-        """Rows with the reasons for their scores, by the versions that scored them.
-
-        If such a version is not in memory, the live one gives its reasons; they are not stored.
-        """
+        """Rows with the reasons for their scores, by the versions that scored them if in memory."""
         reasons: dict[int, dict[str, Any]] = {}
         kept: list[int] = []
         for version in {alarm.said.version for alarm in alarms if alarm.reasons is None}:
             asked = [a for a in alarms if a.reasons is None and a.said.version == version]
             detector = self._ledger.at_hand(version)
-            kept += [] if detector is None else [alarm.id for alarm in asked]
+            kept += [] if detector is None else [alarm.id for alarm in asked]  # others may change
             model = (detector or self._ledger.live_detector(asked[0].model)).model_
             explained = model.explain(rows_for(model, [alarm.row for alarm in asked]), top=_REASONS)
             for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
@@ -401,8 +369,6 @@ class Alarms:
         """Open alarms that look like a row, the likest first."""
         alarm = self.get(number)
         others = [a for a in self.inbox(alarm.model, limit=_MOST).alarms if a.id != number]
-        if not others:
-            return []
         directions = self._directions(alarm.model, [alarm, *others])
         likeness = directions[1:] @ directions[0]
         order = np.argsort(-likeness, kind="stable")[:limit].tolist()
@@ -427,20 +393,13 @@ class Alarms:
         grouped = self._grouped(name)[:limit]
         first = self.with_reasons([a for alarms in grouped for a in alarms[:_FIRST]])
         explained = {alarm.id: alarm for alarm in first}
-        return [
-            Group(
-                [explained.get(alarm.id, alarm) for alarm in alarms],
-                _columns([explained[alarm.id] for alarm in alarms[:_FIRST]]),
-            )
-            for alarms in grouped
-        ]
+        return [_group([explained.get(a.id, a) for a in alarms]) for alarms in grouped]
 
     def group(self, name: str, number: int) -> Group:
         """The group of a row, with reasons for all of it."""
         for alarms in self._grouped(name):
             if number in {alarm.id for alarm in alarms}:
-                explained = self.with_reasons(alarms)
-                return Group(explained, _columns(explained[:_FIRST]))
+                return _group(self.with_reasons(alarms))
         raise Missing(f"Row {number} is in no group now: it was judged, named, or stands alone.")
 
     def _grouped(self, name: str) -> list[list[Alarm]]:
@@ -448,8 +407,6 @@ class Alarms:
         alarms = self.inbox(name, limit=_MOST).alarms
         unseen = [alarm for alarm in alarms if alarm.now.kind == UNSEEN]
         unseen.sort(key=lambda alarm: -alarm.now.score)
-        if len(unseen) < 2:
-            return []
         members: dict[int, list[Alarm]] = {}
         for alarm, look in zip(unseen, self._looks(name, unseen), strict=True):
             members.setdefault(look, []).append(alarm)
@@ -460,9 +417,8 @@ class Alarms:
         alarms = self.some(sorted(numbers)[-_MOST:])
         return {a.id: look for a, look in zip(alarms, self._looks(name, alarms), strict=True)}
 
-    def _looks(self, name: str, alarms: list[Alarm]) -> list[int]:
-        found: list[int] = groups_of(self._directions(name, alarms)).tolist() if alarms else []
-        return found
+    def _looks(self, name: str, alarms: list[Alarm]) -> Any:
+        return groups_of(self._directions(name, alarms)).tolist() if alarms else []
 
     def _directions(self, name: str, alarms: list[Alarm]) -> np.ndarray:
         live = self._ledger.in_use(name)[0]
@@ -471,20 +427,20 @@ class Alarms:
     def assign(self, numbers: Sequence[int], assignee: str | None) -> None:
         """Assign rows to somebody, or to nobody."""
         to = texts.name(assignee, what="An assignee") if assignee else None
-        self._change(numbers, assignee=to)
+        self.some(numbers)  # an error if one is not stored
+        self._store.write(update(schema.rows).where(_among(numbers)).values(assignee=to))
 
     def annotate(self, number: int, note: str) -> None:
         """Write a note on a row."""
-        self._change([number], note=texts.note(note))
+        self.get(number)
+        values = {"note": texts.note(note)}
+        self._store.write(update(schema.rows).where(_among([number])).values(**values))
 
     def refresh(self, name: str) -> None:
         """Score the newest rows that nobody has judged again, if the live version is new."""
         with self._refreshing:
-            table = schema.rows
-            live = self._ledger.in_use(name)[0]
-            is_undecided = table.c.state.in_((OPEN, UNSURE))
-            stale = (table.c.model == name, is_undecided, table.c.now_version != live)
-            query = select(table.c.id).where(*stale).order_by(table.c.id.desc()).limit(_STANDING)
+            table, live = schema.rows, self._ledger.in_use(name)[0]
+            query = _undecided(name, table.c.id).where(table.c.now_version != live)
             numbers = [row.id for row in self._store.rows(query)]
             if not numbers:
                 return
@@ -501,11 +457,8 @@ class Alarms:
     def standing(self, name: str) -> dict[int, Said]:
         """What the live version says about the newest rows that nobody has judged, by number."""
         self.refresh(name)
-        table = schema.rows.c
-        columns = (getattr(table, f"now_{field.name}") for field in fields(Said))
-        is_undecided = table.state.in_((OPEN, UNSURE))
-        query = select(table.id, *columns).where(table.model == name, is_undecided)
-        rows = self._store.rows(query.order_by(table.id.desc()).limit(_STANDING))
+        columns = columns_of(Said, schema.rows, "now_")
+        rows = self._store.rows(_undecided(name, schema.rows.c.id, *columns))
         return {number: Said(*values) for number, *values in rows}
 
     def said_by(
@@ -539,22 +492,23 @@ class Alarms:
     def forget_kept(self) -> None:
         """Drop rows from memory, once the store no longer has some of them."""
         self._named = None, {}
-        self._likeness.clear()
-        self._encoded.clear()
-
-    def _change(self, numbers: Sequence[int], **values: Any) -> None:
-        self.some(numbers)
-        with self._store.writing() as connection:
-            connection.execute(update(schema.rows).where(_among(numbers)).values(**values))
+        self._likeness, self._encoded = Likeness(), _Encoded(self._store)
 
 
-def _columns(alarms: list[Alarm]) -> list[str]:
-    """The columns that add most to the scores of all these alarms."""
+def _undecided(name: str, *columns: ColumnElement[Any]) -> Select[Any]:
+    """The newest rows of a model that nobody has judged."""
+    table = schema.rows.c
+    where = (table.model == name, table.state.in_((OPEN, UNSURE)))
+    return select(*columns).where(*where).order_by(table.id.desc()).limit(_STANDING)
+
+
+def _group(alarms: list[Alarm]) -> Group:
+    """A group, with the columns that add most to the scores of its first alarms."""
     added: Counter[str] = Counter()
-    for alarm in alarms:
+    for alarm in alarms[:_FIRST]:
         for one in (alarm.reasons or {}).get("reasons", []):
             added[one["column"]] += one["contribution"]
-    return [column for column, sum_ in added.most_common(3) if sum_ > 0]
+    return Group(alarms, [column for column, sum_ in added.most_common(3) if sum_ > 0])
 
 
 def _among(numbers: Iterable[int]) -> ColumnElement[bool]:
@@ -576,39 +530,29 @@ class Queue:
         self._store, self._alarms = store, alarms
 
     def offered(self, name: str, *, limit: int = 20) -> list[Offered]:
-        """Rows to judge: alarms between kinds, random rows that passed, and the highest others.
-
-        A random row is never offered for its score, so those judged stay a random share.
-        """
+        """Rows to judge: alarms between kinds, random rows that passed, and the highest others."""
         self._alarms.refresh(name)
         table = schema.rows.c
-        each = max(1, limit // 3)
-        passed, shuffled = ~table.now_alarm, (table.id * 7919) % 10_007
-        is_open = table.state == OPEN
-
-        def rows(*where: ColumnElement[bool], first: ColumnElement[Any]) -> list[Alarm]:
-            return self._alarms.rows(name, is_open, *where, order=[first, table.id], limit=each)
-
-        random = rows(passed, table.drawn, first=shuffled)
-        near = rows(passed, ~table.drawn, first=-table.now_score)
-        in_doubt = table.now_kind_probability < _DOUBTED
-        between = rows(table.now_alarm, in_doubt, first=table.now_kind_probability)
+        passed, probability = ~table.now_alarm, table.now_kind_probability
+        # A random row is never offered for its score, so those judged stay a random share.
+        parts = (
+            (BETWEEN, table.now_alarm & (probability < _DOUBTED), probability),
+            (RANDOM, passed & table.drawn, (table.id * 7919) % 10_007),
+            (NEAR, passed & ~table.drawn, -table.now_score),
+        )
         return [
-            *(
-                Offered(alarm, BETWEEN.format(kind=alarm.now.kind, p=alarm.now.kind_probability))
-                for alarm in between
-            ),
-            *(Offered(alarm, RANDOM) for alarm in random),
-            *(Offered(alarm, NEAR) for alarm in near),
+            Offered(alarm, why.format(kind=alarm.now.kind, p=alarm.now.kind_probability))
+            for why, where, first in parts
+            for alarm in self._alarms.rows(
+                name, table.state == OPEN, where, order=[first, table.id], limit=max(1, limit // 3)
+            )
         ]
 
     def missed(self, name: str) -> Share:
         """The share of anomalies among random rows that were not alarms when they were judged."""
         rows, verdicts = schema.rows.c, schema.verdicts.c
-        query = select(verdicts.verdict, func.count()).join_from(
-            schema.rows, schema.verdicts, verdicts.row == rows.id
-        )
-        judged = and_(rows.model == name, rows.drawn, ~rows.now_alarm, verdicts.undone_at.is_(None))
-        counted = self._store.rows(query.where(judged).group_by(verdicts.verdict))
-        given = {verdict: int(n) for verdict, n in counted}
-        return Share.counted(given.get(TRUE, 0), given.get(TRUE, 0) + given.get(FALSE, 0))
+        quiet = (rows.model == name) & rows.drawn & ~rows.now_alarm & verdicts.undone_at.is_(None)
+        query = select(verdicts.verdict, func.count()).group_by(verdicts.verdict)
+        counted = self._store.rows(query.where(verdicts.row == rows.id, quiet))
+        given = Counter({verdict: int(n) for verdict, n in counted})
+        return Share.counted(given[TRUE], given[TRUE] + given[FALSE])

@@ -1,17 +1,17 @@
 """Exemptions: alarms of an entity, or with values in a range, that are expected for a while."""
 
-from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from eqsep.errors import UserError
 from eqsep.serve import schema
 from eqsep.serve.alarms import EXEMPT, OPEN, Alarms
 from eqsep.serve.ledger import Ledger, Row
 from eqsep.serve.people import audit_entry
-from eqsep.serve.store import Missing, Store, now
+from eqsep.serve.store import Missing, Store, columns_of, now
 
 MOST_DAYS = 365
 _DAY = 86_400.0  # seconds
@@ -60,10 +60,8 @@ class Exemption:
 
     def covers(self, row: Row, entity: str | None) -> bool:
         """Whether the alarm of a row is expected."""
-        if self.entity is not None and entity != self.entity:
-            return False
-        if self.column is None:
-            return True
+        if self.entity not in (None, entity) or self.column is None:
+            return self.entity in (None, entity)
         try:
             value = float(row[self.column])
         except (KeyError, TypeError, ValueError):
@@ -71,33 +69,24 @@ class Exemption:
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
-def _exemptions(name: str) -> Select[Any]:
-    table = schema.exemptions.c
-    columns = (getattr(table, field.name) for field in fields(Exemption))
-    return select(*columns).where(table.model == name).order_by(table.id.desc())
-
-
 def in_force(connection: Connection, name: str) -> list[Exemption]:
-    """The exemptions of a model that hold now."""
-    table = schema.exemptions.c
-    query = _exemptions(name).where(table.revoked_at.is_(None), table.expires > now())
+    """The exemptions of a model that hold now, the newest first."""
+    table = schema.exemptions
+    holds = (table.c.model == name) & table.c.revoked_at.is_(None) & (table.c.expires > now())
+    query = select(*columns_of(Exemption, table)).where(holds).order_by(table.c.id.desc())
     return [Exemption(*row) for row in connection.execute(query)]
 
 
 class Exemptions:
-    """Keeps expected alarms out of the inbox, until a time or until somebody revokes that.
-
-    The model stays as it is, and so do its answers; such rows are stored in a state of their own.
-    """
+    """Keeps expected alarms in a state of their own, until a time or until that is revoked."""
 
     def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
         self._store, self._ledger, self._alarms = store, ledger, alarms
 
     def add(self, name: str, asked: Exempted, *, by: str) -> Exemption:
         """Exempt alarms, those that are open now among them."""
-        if asked.column is not None and (
-            asked.column not in self._ledger.live_detector(name).plan_.table_columns
-        ):
+        columns = self._ledger.live_detector(name).plan_.table_columns
+        if asked.column is not None and asked.column not in columns:
             raise UserError(f"{asked.column!r} is not a column of the model {name!r}.")
         table, rows = schema.exemptions, schema.rows
         values = asked.checked().model_dump(exclude={"days"})
@@ -111,22 +100,21 @@ class Exemptions:
             mine = rows.c.id.in_(ids) & (rows.c.state == OPEN)
             exempt = {"state": EXEMPT, "exemption": exemption.id}
             connection.execute(update(rows).where(mine).values(**exempt))
-            details = {"id": exemption.id, "rows": len(ids), "days": asked.days}
-            connection.execute(audit_entry(by, "exempted", model=name, **details))
+            what = {"model": name, "id": exemption.id, "rows": len(ids), "days": asked.days}
+            connection.execute(audit_entry(by, "exempted", **what))
         return exemption
 
     def all(self, name: str) -> list[Exemption]:
         """All exemptions of a model, the newest first."""
-        return [Exemption(*row) for row in self._store.rows(_exemptions(name))]
+        table = schema.exemptions
+        return self._store.newest(Exemption, table, table.c.model == name)
 
     def covered(self, name: str) -> dict[int, int]:
         """How many alarms each exemption has kept out of the inbox."""
         table = schema.rows.c
-        query = select(table.exemption, func.count()).where(
-            table.model == name, table.exemption.is_not(None)
-        )
-        found = self._store.rows(query.group_by(table.exemption))
-        return {number: int(n) for number, n in found}
+        is_kept = (table.model == name) & table.exemption.is_not(None)
+        query = select(table.exemption, func.count()).where(is_kept).group_by(table.exemption)
+        return {number: int(n) for number, n in self._store.rows(query)}
 
     def revoke(self, name: str, number: int, *, by: str) -> None:
         """End an exemption: the alarms that it has kept out of the inbox are open again."""

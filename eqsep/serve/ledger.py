@@ -6,11 +6,11 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypedDict, Unpack
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, case, insert, null, select, update
+from sqlalchemy import ColumnElement, Connection, Update, case, insert, null, select, update
 
 from eqsep.detector import Detector
 from eqsep.detector.audit import rows_to_learn
@@ -34,6 +34,7 @@ SNAPSHOT_EVERY = 25  # versions, of which one gets a model file
 _KEPT = 6  # detectors in memory
 ATTEMPTS = 20  # to write before other writers
 Within = Callable[[Connection, int, Detector], None]  # what else is written with a version
+Learnt = tuple[Detector, tuple[str, ...]]  # a changed detector, and the warnings
 
 
 @dataclass(frozen=True)
@@ -99,40 +100,23 @@ def _entry(connection: Connection, number: int) -> Any:
     return row
 
 
-def _version(row: Any) -> Version:
-    names = (field.name for field in fields(Version) if field.compare)
-    return Version(**{name: getattr(row, name) for name in names})
-
-
 def _lesson(row: Any) -> Lesson | None:
     return None if row.lesson is None else Lesson(**row.lesson)
 
 
 def _write(
-    connection: Connection,
-    name: str,
-    change: Change,
-    detector: Detector,
-    parent: int | None = None,
+    connection: Connection, name: str, change: Change, detector: Detector, parent: int | None = None
 ) -> int:
     """Write a version and return its number; the first and every 25th also get a model file."""
-    depth, lesson = 0, change.lesson
+    depth, lesson, table = 0, change.lesson, schema.versions
     if change.operation == REVERT:
         depth = _entry(connection, change.source or 0).depth
     elif parent is not None:
         depth = (_entry(connection, parent).depth + 1) % SNAPSHOT_EVERY
-    values = {
-        **vars(change),
-        "model": name,
-        "parent": parent,
-        "lesson": None if lesson is None else vars(lesson),
-        "at": now(),
-        "n_rows": 0 if lesson is None else len(lesson.rows),
-        "digest": digest(detector.model_),
-        "depth": depth,
-    }
-    done = connection.execute(insert(schema.versions).values(**values))
-    number = int(done.inserted_primary_key[0])  # type: ignore[index]  # there is a primary key
+    values = {**vars(change), "model": name, "parent": parent, "at": now(), "depth": depth}
+    values |= {"lesson": lesson and vars(lesson), "n_rows": len(lesson.rows) if lesson else 0}
+    made = insert(table).values(**values, digest=digest(detector.model_)).returning(table.c.id)
+    number = int(connection.execute(made).scalar_one())
     if not depth and change.operation != REVERT:
         whole = {"version": number, "content": model_bytes(detector)}
         connection.execute(insert(schema.snapshots).values(**whole))
@@ -152,6 +136,15 @@ def _placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
     return settings | {KINDS: [*order, *(kind for kind in there if kind not in order)]}
 
 
+def _settings(connection: Connection, name: str) -> dict[str, Any]:
+    query = select(schema.models.c.settings).where(schema.models.c.name == name)
+    return dict(connection.execute(query).scalar_one())
+
+
+def _changed(name: str, **values: Any) -> Update:
+    return update(schema.models).where(schema.models.c.name == name).values(**values)
+
+
 def _content(connection: Connection, number: int) -> Detector:
     """The detector in the model file of a version."""
     table = schema.snapshots
@@ -167,8 +160,7 @@ def digest(model: Model) -> str:
     evidence, score = model.evidence, model.score
     sums, kept = evidence.sums, evidence.kinds
     kind_rows = sorted(zip(kept.kind.tolist(), map(bytes, kept.rows), strict=True))
-    content = (model.kinds, model.threshold, kind_rows)
-    learnt = hashlib.sha256(repr(content).encode())
+    learnt = hashlib.sha256(repr((model.kinds, model.threshold, kind_rows)).encode())
     arrays = [sums.gram, sums.moment, sums.weight, sums.anomalous, sums.leaves]
     arrays += [evidence.held_out.normal, model.plan.terms.landmarks]
     arrays += [score.coef, score.likeness_coef, score.leaf_votes]
@@ -193,9 +185,7 @@ def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
     return [numbers[label] for label in labels]
 
 
-def done(
-    detector: Detector, operation: str, more: Lesson | Detector
-) -> tuple[Detector, tuple[str, ...]]:
+def done(detector: Detector, operation: str, more: Lesson | Detector) -> Learnt:
     """A changed copy of the detector, and the warnings."""
     made = copy.copy(detector)  # learning replaces its model, which stays as it is
     with _ONE_AT_A_TIME, warnings.catch_warnings(record=True) as caught:
@@ -213,17 +203,10 @@ def done(
     return made, tuple(dict.fromkeys(messages))
 
 
-def after_learning(model: Model, lesson: Lesson) -> Model:
-    """The model after a lesson, without warnings; names cost time only when they are asked for."""
-    return model.taught(model.evidence + learnt_from(model, lesson))
-
-
 def learnt_from(model: Model, lesson: Lesson) -> Evidence:
     """What a lesson adds to the evidence of a model."""
-    table, labels = rows_to_learn(
-        model, rows_for(model, lesson.rows), _labels_for(model, lesson.labels)
-    )
-    return gather(model.plan, table, labels, judged=lesson.judged)
+    rows, labels = rows_for(model, lesson.rows), _labels_for(model, lesson.labels)
+    return gather(model.plan, *rows_to_learn(model, rows, labels), judged=lesson.judged)
 
 
 def rows_for(model: Model, rows: list[Row]) -> list[Any]:
@@ -273,13 +256,6 @@ def _reads(detector: Detector) -> dict[str, str | None]:
     return {name: None if column is None else column.reads for name, column in learnt.items()}
 
 
-class Alongside(TypedDict, total=False):
-    """What else is done in the transaction of a version, and the live version that was `seen`."""
-
-    within: Within | None
-    seen: int | None
-
-
 class Moved(Conflict):
     """The live version is no longer the one that the caller has seen."""
 
@@ -294,17 +270,15 @@ class Replay:
 
 
 class Ledger:
-    """The models of a store, each with its log of versions.
+    """The models of a store: each version is an operation on its parent, and can be restored.
 
-    A version is an operation (learn, forget, merge, revert) applied to its parent, and nothing
-    else. Every 25th version has a model file: others are restored from there, bit for bit. Writers
-    on several machines go one after the other, as each names the live version that it has seen.
+    Writers go one after the other, as each names the live version that it has seen.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._detectors: OrderedDict[int, Detector] = OrderedDict()
-        self._previewed: tuple[int, Lesson, tuple[Detector, tuple[str, ...]]] | None = None
+        self._previewed: tuple[int, Lesson, Learnt] | None = None
         self._lock, self._learning = threading.RLock(), threading.Lock()
 
     def names(self) -> list[str]:
@@ -332,16 +306,11 @@ class Ledger:
 
     def added(self, name: str) -> Version:
         """The latest version that came from a file, not from what was learnt here."""
-        table = schema.versions
-        mine = (table.c.model == name) & (table.c.operation == ADD)
-        found = self._store.first(select(table).where(mine).order_by(table.c.id.desc()))
-        return _version(found)
+        table = schema.versions.c
+        return self._versions(table.model == name, table.operation == ADD, limit=1)[0]
 
     def take(self, name: str, detector: Detector, *, by: str) -> Version:
-        """Make another fitted detector live in the place of a model.
-
-        What was learnt here since stays in the log, where `revert` finds it.
-        """
+        """Make another fitted detector live in the place of a model, whose log `revert` finds."""
         _check_servable(name, detector)
         if _reads(detector) != _reads(self.live_detector(name)):
             raise UserError(
@@ -350,10 +319,8 @@ class Ledger:
             )
         with self._store.writing() as connection:
             number = _write(connection, name, Change(ADD, by, "taken from its file"), detector)
-            mine = schema.models.c.name == name
-            settings = connection.execute(select(schema.models.c.settings).where(mine)).scalar_one()
-            changes = {"live": number, "settings": _placed(settings, detector.kinds_)}
-            connection.execute(update(schema.models).where(mine).values(**changes))
+            placed = _placed(_settings(connection, name), detector.kinds_)
+            connection.execute(_changed(name, live=number, settings=placed))
             connection.execute(audit_entry(by, "take", model=name, version=number))
         self._keep(number, detector)
         return self.version(number)
@@ -374,10 +341,9 @@ class Ledger:
         self._model(name)
         changes = {k: texts.value(v) if isinstance(v, str) else v for k, v in changes.items()}
         with self._store.writing() as connection:
-            mine = schema.models.c.name == name
-            settings = connection.execute(select(schema.models.c.settings).where(mine)).scalar_one()
-            there = {k: v for k, v in (settings | changes).items() if v is not None}
-            connection.execute(update(schema.models).where(mine).values(settings=there))
+            there = _settings(connection, name) | changes
+            there = {key: value for key, value in there.items() if value is not None}
+            connection.execute(_changed(name, settings=there))
 
     def live(self, name: str) -> Version:
         """The version that raises alarms."""
@@ -401,21 +367,22 @@ class Ledger:
         """Let a version score as a shadow of the live one; None ends that."""
         if number is not None:
             self._own(name, number)
-        with self._store.writing() as connection:
-            table = schema.models
-            connection.execute(update(table).where(table.c.name == name).values(shadow=number))
+        self._store.write(_changed(name, shadow=number))
 
     def version(self, number: int) -> Version:
         """A version by its number."""
-        with self._store.reading() as connection:
-            return _version(_entry(connection, number))
+        found = self._versions(schema.versions.c.id == number)
+        if not found:
+            raise Missing(f"There is no version {number}.")
+        return found[0]
 
     def versions(self, name: str, *, limit: int = 100) -> list[Version]:
         """The latest versions of a model, the newest first."""
-        table = schema.versions
-        mine = (table.c.model == name) & (table.c.operation != IMPORT)
-        query = select(table).where(mine).order_by(table.c.id.desc()).limit(limit)
-        return [_version(row) for row in self._store.rows(query)]
+        table = schema.versions.c
+        return self._versions(table.model == name, table.operation != IMPORT, limit=limit)
+
+    def _versions(self, *where: ColumnElement[bool], limit: int | None = None) -> list[Version]:
+        return self._store.newest(Version, schema.versions, *where, limit=limit)
 
     def purged(self, name: str) -> set[int]:
         """The versions of a model that cannot be restored: something they are made of is gone."""
@@ -427,15 +394,12 @@ class Ledger:
         kept = {row.version for row in self._store.rows(files.where(mine))}
         gone: set[int] = set()
         for row in self._store.rows(query.order_by(table.c.id)):
-            if row.operation == REVERT:
-                is_gone = row.source in gone
-            elif row.depth == 0:
+            is_gone = row.source in gone
+            if row.operation != REVERT and row.depth == 0:
                 is_gone = row.id not in kept
-            else:
-                is_gone = row.operation != MERGE and row.is_empty
-                is_gone |= row.parent in gone or row.source in gone
-            if is_gone:
-                gone.add(row.id)
+            elif row.operation != REVERT:
+                is_gone |= row.parent in gone or (row.operation != MERGE and row.is_empty)
+            gone |= {row.id} if is_gone else set()
         return gone
 
     def detector(self, number: int) -> Detector:
@@ -451,7 +415,7 @@ class Ledger:
         with self._lock:
             return self._detectors.get(number)
 
-    def learnt(self, number: int, lesson: Lesson) -> tuple[Detector, tuple[str, ...]]:
+    def learnt(self, number: int, lesson: Lesson) -> Learnt:
         """What a lesson would make of a version, and the warnings; nothing is kept."""
         with self._learning:  # a caller that applies the lesson meanwhile waits, then reuses it
             previewed, like, would = self._previewed or (None, None, None)
@@ -460,15 +424,11 @@ class Ledger:
                 self._previewed = number, lesson, would
             return would
 
-    def learn(
-        self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Unpack[Alongside]
-    ) -> Version:
+    def learn(self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Any) -> Version:
         """Teach the live version labelled rows."""
         return self._append(name, Change(LEARN, by, note, lesson), **more)
 
-    def forget(
-        self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Unpack[Alongside]
-    ) -> Version:
+    def forget(self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Any) -> Version:
         """Let the live version forget rows, with the labels that they were learnt with."""
         return self._append(name, Change(FORGET, by, note, lesson), **more)
 
@@ -492,9 +452,7 @@ class Ledger:
             number = _write(connection, name, Change(IMPORT, by), other)
         return self._append(name, Change(MERGE, by, note, source=number))
 
-    def revert(
-        self, name: str, number: int, *, by: str, note: str = "", **more: Unpack[Alongside]
-    ) -> Version:
+    def revert(self, name: str, number: int, *, by: str, note: str = "", **more: Any) -> Version:
         """Go back to a version, bit for bit."""
         self._own(name, number)
         return self._append(name, Change(REVERT, by, note, source=number), **more)
@@ -533,7 +491,13 @@ class Ledger:
             parent = self._model(name).live
             if seen is not None and parent != seen:
                 raise Moved(f"Version {parent} of {name!r} is live now, not {seen}: look again.")
-            detector, warned = self._changed(parent, change)
+            if change.operation == REVERT:
+                detector, warned = self.detector(change.source or 0), ()
+            elif change.operation == LEARN and change.lesson is not None:
+                detector, warned = self.learnt(parent, change.lesson)  # perhaps previewed before
+            else:
+                more = change.lesson or self.detector(change.source or 0)
+                detector, warned = done(self.detector(parent), change.operation, more)
             with self._store.writing() as connection:
                 number = _write(connection, name, change, detector, parent)
                 table = schema.models
@@ -541,11 +505,10 @@ class Ledger:
                 if not connection.execute(update(table).where(mine).values(live=number)).rowcount:
                     connection.rollback()  # somebody else was first
                     continue
-                row = connection.execute(select(table).where(table.c.name == name)).one()
-                if set(detector.kinds_) - set(row.settings.get(KINDS, ())):
-                    there = _placed(row.settings, detector.kinds_)
-                    new = update(table).where(table.c.name == name).values(settings=there)
-                    connection.execute(new)
+                settings = _settings(connection, name)
+                if set(detector.kinds_) - set(settings.get(KINDS, ())):
+                    placed = _placed(settings, detector.kinds_)
+                    connection.execute(_changed(name, settings=placed))
                 if within is not None:
                     within(connection, number, detector)
                 else:
@@ -558,25 +521,14 @@ class Ledger:
             f"Try again."
         )
 
-    def _changed(self, parent: int, change: Change) -> tuple[Detector, tuple[str, ...]]:
-        if change.operation == REVERT:
-            return self.detector(change.source or 0), ()
-        if change.operation == LEARN and change.lesson is not None:
-            return self.learnt(parent, change.lesson)  # as it was previewed a moment ago
-        more = change.lesson or self.detector(change.source or 0)
-        return done(self.detector(parent), change.operation, more)
-
     def _made(self, number: int) -> Detector:
         """The detector of a version, from the nearest one in memory or in a model file."""
         later: list[Any] = []
         with self._store.reading() as connection:
             for before in reversed(lineage(connection, number)):
                 row = _entry(connection, before)
-                if before in self._detectors:
-                    detector = self._detectors[before]
-                    break
-                if row.depth == 0:
-                    detector = _content(connection, before)
+                if before in self._detectors or row.depth == 0:
+                    detector = self._detectors.get(before) or _content(connection, before)
                     break
                 later.append(row)
         for row in reversed(later):

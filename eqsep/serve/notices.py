@@ -9,14 +9,15 @@ import smtplib
 import ssl
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from email.message import EmailMessage
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal, get_args
 from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -29,10 +30,8 @@ from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Store, now
 from eqsep.serve.watching import Watching
 
-INCIDENT: Final = "incident"
-NEW_KIND: Final = "new kind"
-DRIFT: Final = "drift"
-TEST: Final = "test"
+INCIDENT, NEW_KIND, DRIFT, TEST = "incident", "new kind", "drift", "test"  # events
+Event = Literal["incident", "new kind", "drift"]
 WEBHOOK, EMAIL = "webhook", "email"
 WAITING, SENT, FAILED = "waiting", "sent", "failed"
 BACKOFF = (10.0, 60.0, 300.0, 1_800.0, 7_200.0, 21_600.0)  # seconds between attempts
@@ -43,6 +42,12 @@ _LEASE = 120.0  # seconds for which one process has a delivery
 _LATEST = 86_400.0  # seconds: older incidents are not new
 _MOST_IN_MAIL = 200  # events
 _SCHEMES = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
+_WORDS = {
+    INCIDENT: "{kind}: {n_alarms} alarms of {entity}, highest score {score:.3f}",
+    NEW_KIND: "new kind: {kind}",
+    DRIFT: "drift: {message}",
+    TEST: "a test",
+}
 Address = Annotated[str, Field(max_length=1_000)]
 _LOG = logging.getLogger(__name__)
 
@@ -53,7 +58,7 @@ class Subscription(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: Address = ""  # of the webhook
-    events: tuple[Literal["incident", "new kind", "drift"], ...] = (INCIDENT, NEW_KIND, DRIFT)
+    events: tuple[Event, ...] = get_args(Event)
     min_score: Annotated[float, Field(allow_inf_nan=False)] = 0.0  # the highest of an incident
     mail_server: Address = ""  # smtp://HOST, smtps://USER:PASSWORD@HOST:PORT
     mail_from: Address = ""
@@ -62,8 +67,7 @@ class Subscription(BaseModel):
 
     def checked(self) -> "Subscription":
         """The same, or an error if it reaches nobody."""
-        parts = {"url": ("http", "https"), "mail_server": tuple(_SCHEMES)}
-        for name, schemes in parts.items():
+        for name, schemes in (("url", ("http", "https")), ("mail_server", _SCHEMES)):
             text = getattr(self, name)
             try:
                 there = urlsplit(text)
@@ -119,23 +123,13 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 class Notices:
-    """Looks for news of models that somebody has subscribed to, and sends them.
+    """Sends news of models to subscribers, once on each channel; the store has the queue.
 
-    An event is sent once on each channel. What cannot be sent is tried again, ever later, and then
-    given up; the store has all of it, so that another process goes on after a restart.
+    What cannot be sent is tried again, ever later, and then given up.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        ledger: Ledger,
-        folding: Folding,
-        watching: Watching,
-        *,
-        seconds: float = SECONDS,
-    ) -> None:
-        self._store, self._ledger = store, ledger
-        self._folding, self._watching, self._seconds = folding, watching, seconds
+    def __init__(self, store: Store, ledger: Ledger, folding: Folding, watching: Watching) -> None:
+        self._store, self._ledger, self._folding, self._watching = store, ledger, folding, watching
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -165,18 +159,17 @@ class Notices:
 
     def deliveries(self, name: str, *, limit: int = 50) -> list[Delivery]:
         """The latest notices of a model, the newest first."""
-        table = schema.deliveries.c
-        columns = (getattr(table, field.name) for field in fields(Delivery))
-        query = select(*columns).where(table.model == name).order_by(table.id.desc())
-        return [Delivery(*row) for row in self._store.rows(query.limit(limit))]
+        table = schema.deliveries
+        return self._store.newest(Delivery, table, table.c.model == name, limit=limit)
 
     def test(self, name: str) -> None:
         """Queue a notice that says only that notices arrive."""
         wanted = self.subscription(name)
         if not wanted.channels:
             raise UserError("There is no channel yet: set a webhook or an e-mail address first.")
+        what = {"model": name, "event": TEST, "subject": secrets.token_hex(8)}
         for channel in wanted.channels:
-            self._queue(name, channel, TEST, secrets.token_hex(8), {}, due=now())
+            self._queue(what | {"channel": channel}, {}, due=now())
 
     def start(self) -> None:
         """Look and send from now on, in the background."""
@@ -199,10 +192,9 @@ class Notices:
 
     def tick(self, at: float | None = None) -> None:
         """Look for news and send what is due at a time, by default now."""
-        at = now() if at is None else at
+        at, table = now() if at is None else at, schema.deliveries
         for row in self._store.rows(select(schema.subscriptions)):
             self._look(row, Subscription(**row.settings), at)
-        table = schema.deliveries
         due = (table.c.state == WAITING) & (table.c.due <= at)
         waiting = self._store.rows(select(table).where(due).order_by(table.c.id).limit(1_000))
         mails: dict[str, list[Any]] = {}
@@ -217,11 +209,13 @@ class Notices:
     def _look(self, row: Any, wanted: Subscription, at: float) -> None:
         """Queue the news of a model."""
         due_at = dict.fromkeys(wanted.channels, at)
-        if EMAIL in due_at:
-            due_at[EMAIL] = _next_digest(row.at, at, seconds=3_600 * wanted.hours)
+        if EMAIL in due_at:  # with the next digest
+            seconds = 3_600 * wanted.hours
+            due_at[EMAIL] = row.at + seconds * (int((at - row.at) // seconds) + 1)
         for event, subject, content in self._news(row, wanted, at) if due_at else ():
+            what = {"model": row.model, "event": event, "subject": subject}
             for channel, due in due_at.items():
-                self._queue(row.model, channel, event, subject, content, due=due)
+                self._queue(what | {"channel": channel}, content, due=due)
 
     def _news(
         self, row: Any, wanted: Subscription, at: float
@@ -229,9 +223,8 @@ class Notices:
         """Events since the subscription: what happened, what it is sent once for, and details."""
         name = row.model
         if INCIDENT in wanted.events:
-            since = max(row.at, at - _LATEST)
-            found = self._folding.incidents(name, Filter(since=since), limit=10_000).incidents
-            for one in found:
+            recent = Filter(since=max(row.at, at - _LATEST))
+            for one in self._folding.incidents(name, recent, limit=10_000).incidents:
                 if one.score >= wanted.min_score:
                     details = asdict(one) | {"n_alarms": len(one.alarms)}
                     yield INCIDENT, str(one.id), {**details, "alarms": one.alarms[:100]}
@@ -246,28 +239,13 @@ class Notices:
                 content = {"since": watch.drift_since, "columns": shifts, "message": watch.banner}
                 yield DRIFT, str(watch.version), content
 
-    def _queue(
-        self,
-        name: str,
-        channel: str,
-        event: str,
-        subject: str,
-        content: dict[str, Any],
-        *,
-        due: float,
-    ) -> None:
+    def _queue(self, what: dict[str, str], content: dict[str, Any], *, due: float) -> None:
         """Queue a notice, unless the same was queued before."""
         table = schema.deliveries
-        what = {"model": name, "channel": channel, "event": event, "subject": subject}
-        same = select(table.c.id).where(*(table.c[key] == value for key, value in what.items()))
-        if self._store.first(same) is not None:
-            return
-        values = {"content": content, "at": now(), "due": due, "attempts": 0, "error": ""}
-        try:
-            with self._store.writing() as connection:
-                connection.execute(insert(table).values(**what, state=WAITING, **values))
-        except IntegrityError:  # another process was first
-            return
+        if self._store.first(select(table.c.id).filter_by(**what)) is None:
+            values = {"content": content, "at": now(), "due": due, "attempts": 0, "error": ""}
+            with suppress(IntegrityError):  # another process was first
+                self._store.write(insert(table).values(**what, state=WAITING, **values))
 
     def _send(self, name: str, channel: str, rows: Sequence[Any], at: float) -> None:
         """Send notices of a model together, and write down how that went."""
@@ -292,22 +270,17 @@ class Notices:
         values = {"state": state, "attempts": attempts, "error": error}
         if state == WAITING:
             values["due"] = at + BACKOFF[attempts - 1]
-        with self._store.writing() as connection:
-            connection.execute(update(table).where(table.c.id.in_(ids)).values(**values))
+        self._store.write(update(table).where(table.c.id.in_(ids)).values(**values))
 
     def _post(self, wanted: Subscription, secret: str, rows: Sequence[Any]) -> str:
         """Post a notice to the webhook; what went wrong, or "" if nothing did."""
         (row,) = rows
         body = json.dumps(_told(row), ensure_ascii=False).encode()
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "eqsep",
-            SIGNATURE: signature(secret, body, at=int(now())),
-            DELIVERY: str(row.id),
-        }
+        headers = {"Content-Type": "application/json", "User-Agent": "eqsep", DELIVERY: str(row.id)}
+        headers[SIGNATURE] = signature(secret, body, at=int(now()))
         request = Request(wanted.url, data=body, headers=headers, method="POST")
         try:
-            with build_opener(_NoRedirect).open(request, timeout=self._seconds) as answer:
+            with build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
                 return "" if 200 <= answer.status < 300 else f"answered {answer.status}"
         except HTTPError as error:
             error.close()
@@ -321,14 +294,18 @@ class Notices:
         message["From"], message["To"] = wanted.mail_from, wanted.mail_to
         count = "1 notice" if len(rows) == 1 else f"{len(rows)} notices"
         message["Subject"] = f"eqsep: {count} of {rows[0].model}"
-        message.set_content("\n".join(_line(_told(row)) for row in rows) + "\n")
+        notices = [_told(row) for row in rows]
+        lines = (
+            f"{_WORDS[one['event']].format(**one['detail'])}  {one['path']}\n" for one in notices
+        )
+        message.set_content("".join(lines))
         host, port = server.hostname or "", server.port or _SCHEMES[server.scheme]
         secure = ssl.create_default_context()
         try:
             with (
-                smtplib.SMTP_SSL(host, port, timeout=self._seconds, context=secure)
+                smtplib.SMTP_SSL(host, port, timeout=SECONDS, context=secure)
                 if server.scheme == "smtps"
-                else smtplib.SMTP(host, port, timeout=self._seconds) as connection
+                else smtplib.SMTP(host, port, timeout=SECONDS) as connection
             ):
                 if server.scheme == "smtp+starttls":
                     connection.starttls(context=secure)
@@ -338,20 +315,6 @@ class Notices:
         except (OSError, smtplib.SMTPException, ValueError) as error:
             return _reason(error)
         return ""
-
-
-def read_subscription(values: dict[str, Any]) -> Subscription:
-    """A subscription of these values, or an error in words."""
-    try:
-        return Subscription(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UserError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
-
-
-def _next_digest(start: float, at: float, *, seconds: float) -> float:
-    """When the next digest is due."""
-    return start + seconds * (int((at - start) // seconds) + 1)
 
 
 def _reason(error: Exception) -> str:
@@ -366,15 +329,3 @@ def _told(row: Any) -> dict[str, Any]:
     paths = {INCIDENT: f"{path}/incidents/{row.subject}", DRIFT: f"{path}/watch"}
     plain = {"id": row.id, "event": row.event, "model": row.model, "at": row.at}
     return plain | {"path": paths.get(row.event, f"{path}/inbox"), "detail": row.content}
-
-
-def _line(notice: dict[str, Any]) -> str:
-    """A notice as a line of a digest."""
-    detail = notice["detail"]
-    words = {
-        INCIDENT: "{kind}: {n_alarms} alarms of {entity}, highest score {score:.3f}",
-        NEW_KIND: "new kind: {kind}",
-        DRIFT: "drift: {message}",
-        TEST: "a test",
-    }
-    return f"{words[notice['event']].format(**detail)}  {notice['path']}"

@@ -5,13 +5,13 @@ import math
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Insert, Select, delete, insert, select, update
 
 from eqsep.errors import UserError
 from eqsep.serve import schema, texts
-from eqsep.serve.store import Missing, Store, now
+from eqsep.serve.store import Missing, Store, columns_of, now
 
 ROLES = ("view", "judge", "admin")  # each may do what those before it may
 _TRUSTED = 2.0  # seconds for which a token is not looked up again
@@ -21,6 +21,7 @@ _MOST_DAYS = 3650
 _SESSION = 12 * 3600.0  # seconds that a session lasts
 _RENEWED = 3600.0  # seconds after which a session gets another cookie
 _GRACE = 60.0  # seconds for which the cookie before is taken too
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ class People:
         self._known: dict[str, tuple[float, Person]] = {}
         self._sessions: dict[str, tuple[float, SignedIn]] = {}
 
+    def _forget_kept(self) -> None:
+        self._known.clear()
+        self._sessions.clear()
+
     def issue(self, name: str, role: str, *, by: str, days: float | None = None) -> str:
         """A new token for a person, known or not; an older one is void, with its sessions."""
         if role not in ROLES:
@@ -86,14 +91,14 @@ class People:
         token, table = secrets.token_urlsafe(32), schema.people
         expires = None if days is None else now() + days * _DAY
         person = {"name": name, "role": role, "token": _hash(token), "at": now()}
-        with self._store.writing() as connection:
-            connection.execute(delete(table).where(table.c.name == name))
-            connection.execute(delete(schema.sessions).where(schema.sessions.c.name == name))
-            connection.execute(insert(table).values(expires=expires, **person))
-            more = {} if days is None else {"days": days}
-            connection.execute(audit_entry(by, "token issued", name=name, role=role, **more))
-        self._known.clear()
-        self._sessions.clear()
+        more = {} if days is None else {"days": days}
+        self._store.write(
+            delete(table).where(table.c.name == name),
+            delete(schema.sessions).where(schema.sessions.c.name == name),
+            insert(table).values(expires=expires, **person),
+            audit_entry(by, "token issued", name=name, role=role, **more),
+        )
+        self._forget_kept()
         return token
 
     def known(self, token: str) -> Person | None:
@@ -103,15 +108,10 @@ class People:
 
     def check(self, token: str) -> Person | None:
         """Whose token this is, if anybody's."""
-        person, key, table = self.known(token), _hash(token), schema.people
+        person, key = self.known(token), _hash(token)
         if person is None:
-            row = self._store.first(_people().where(table.c.token == key))
-            if row is None:
-                return None
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            person = Person(*row)
-            self._known[key] = time.monotonic(), person
+            row = self._store.first(_people().where(schema.people.c.token == key))
+            person = None if row is None else _kept(self._known, key, Person(*row))
         return person
 
     def revoke(self, name: str, *, by: str) -> None:
@@ -122,8 +122,7 @@ class People:
                 raise Missing(f"There is nobody called {name!r}.")
             connection.execute(delete(schema.sessions).where(schema.sessions.c.name == name))
             connection.execute(audit_entry(by, "token revoked", name=name))
-        self._known.clear()
-        self._sessions.clear()
+        self._forget_kept()
 
     def sign_in(self, person: Person, *, address: str) -> str:
         """Begin a session; what its cookie holds."""
@@ -131,11 +130,11 @@ class People:
         ends = min(now() + _SESSION, person.expires or math.inf)
         times = {"at": now(), "renewed": now(), "expires": ends}
         begun = {"name": person.name, "key": _hash(cookie), "secret": secret} | times
-        with self._store.writing() as connection:
-            over = schema.sessions.c.expires < now()
-            connection.execute(delete(schema.sessions).where(over))
-            connection.execute(insert(schema.sessions).values(**begun))
-            connection.execute(audit_entry(person.name, "login", address=address))
+        self._store.write(
+            delete(schema.sessions).where(schema.sessions.c.expires < now()),
+            insert(schema.sessions).values(**begun),
+            audit_entry(person.name, "login", address=address),
+        )
         return cookie
 
     def signed_in(self, cookie: str) -> SignedIn | None:
@@ -152,18 +151,14 @@ class People:
             return None
         is_old = row.key == key and row.renewed < now() - _RENEWED
         found = SignedIn(Person(*row[:4]), row.id, row.secret, is_old)
-        if len(self._sessions) >= _MOST:
-            self._sessions.clear()
-        self._sessions[key] = time.monotonic(), found
-        return found
+        return _kept(self._sessions, key, found)
 
     def renew(self, cookie: str) -> str | None:
         """Another cookie for the same session; None if another request was first."""
         table, renewed = schema.sessions, secrets.token_urlsafe(32)
         values = {"key": _hash(renewed), "former": _hash(cookie), "renewed": now()}
         mine = (table.c.key == _hash(cookie)) & (table.c.renewed < now() - _RENEWED)
-        with self._store.writing() as connection:
-            changed = connection.execute(update(table).where(mine).values(**values)).rowcount
+        changed = self._store.write(update(table).where(mine).values(**values))
         self._sessions.clear()
         return renewed if changed else None
 
@@ -181,10 +176,8 @@ class People:
 
     def sessions(self) -> list[Session]:
         """All sessions that last, the newest first."""
-        table = schema.sessions.c
-        query = select(table.id, table.name, table.at, table.expires)
-        query = query.where(table.expires > now()).order_by(table.id.desc())
-        return [Session(*row) for row in self._store.rows(query)]
+        table = schema.sessions
+        return self._store.newest(Session, table, table.c.expires > now())
 
     def all(self) -> list[Person]:
         """Everybody whose token lets in, by name."""
@@ -192,14 +185,11 @@ class People:
 
     def log(self, who: str, action: str, **detail: Any) -> None:
         """Write down who did what."""
-        with self._store.writing() as connection:
-            connection.execute(audit_entry(who, action, **detail))
+        self._store.write(audit_entry(who, action, **detail))
 
     def audit(self, *, limit: int = 100) -> list[Entry]:
         """The latest entries of the audit log, the newest first."""
-        table = schema.audit.c
-        query = select(table.at, table.who, table.action, table.detail).order_by(table.id.desc())
-        return [Entry(*row) for row in self._store.rows(query.limit(limit))]
+        return self._store.newest(Entry, schema.audit, limit=limit)
 
 
 def audit_entry(who: str, action: str, **detail: Any) -> Insert:
@@ -209,9 +199,17 @@ def audit_entry(who: str, action: str, **detail: Any) -> Insert:
 
 def _people() -> Select[Any]:
     """Everybody whose token has not expired."""
-    table = schema.people.c
-    query = select(table.name, table.role, table.at, table.expires)
-    return query.where((table.expires > now()) | table.expires.is_(None))
+    expires = schema.people.c.expires
+    lasts = (expires > now()) | expires.is_(None)
+    return select(*columns_of(Person, schema.people)).where(lasts)
+
+
+def _kept(kept: dict[str, tuple[float, Found]], key: str, found: Found) -> Found:
+    """What was found, once it is remembered with the time."""
+    if len(kept) >= _MOST:
+        kept.clear()
+    kept[key] = time.monotonic(), found
+    return found
 
 
 def _hash(token: str) -> str:

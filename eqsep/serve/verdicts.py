@@ -1,11 +1,11 @@
 """Verdicts: what people decide about rows, what that would change, and how it is undone."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
-from sqlalchemy import ColumnElement, Connection, and_, func, insert, null, select, update
+from sqlalchemy import ColumnElement, Connection, Update, and_, func, insert, null, select, update
 
 from eqsep.detector import Detector
 from eqsep.detector.model import Model
@@ -13,37 +13,12 @@ from eqsep.detector.namer import rows_for as rows_needed
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve import schema, texts
-from eqsep.serve.alarms import (
-    EXPECTED,
-    FALSE,
-    JUDGED,
-    OPEN,
-    TRUE,
-    UNSURE,
-    Alarm,
-    Alarms,
-    Proposal,
-    Said,
-    Verdict,
-    verdict_of,
-)
-from eqsep.serve.ledger import (
-    ATTEMPTS,
-    REVERT,
-    Ledger,
-    Lesson,
-    Moved,
-    Row,
-    Version,
-    after_learning,
-    learnt_from,
-    lineage,
-    rows_for,
-)
+from eqsep.serve.alarms import FALSE, JUDGED, OPEN, TRUE, UNSURE, Alarm, Alarms, Said, Verdict, Word
+from eqsep.serve.ledger import ATTEMPTS, Ledger, Lesson, Moved, Version, learnt_from, rows_for
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
 
-VERDICTS = (TRUE, FALSE, EXPECTED, UNSURE)
+VERDICTS = get_args(Word)
 TEACHING = (TRUE, FALSE)
 MOST_AT_ONCE = 1_000  # rows
 _POWERS = 11  # of two, up to 1,024 rows
@@ -97,7 +72,7 @@ class Reviewed(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     by: texts.Text | None = None
-    verdict: Literal["true", "false alarm", "expected", "unsure"] | None = None
+    verdict: Word | None = None
     kind: texts.Text | None = None
     since: float | None = None  # in seconds since 1970
     undone: bool | None = None  # None: those that stand and those taken back
@@ -105,13 +80,8 @@ class Reviewed(BaseModel):
     def conditions(self) -> list[ColumnElement[bool]]:
         """The same in SQL."""
         table = schema.verdicts.c
-        found = [
-            column == value
-            for column, value in ((table.by, self.by), (table.kind, self.kind))
-            if value
-        ]
-        if self.verdict is not None:
-            found.append(table.verdict == self.verdict)
+        same = {table.by: self.by, table.kind: self.kind, table.verdict: self.verdict}
+        found = [column == value for column, value in same.items() if value]
         if self.since is not None:
             found.append(table.at >= self.since)
         if self.undone is not None:
@@ -154,24 +124,21 @@ def _p_values(model: Model, alarm: Alarm) -> dict[str, float]:
     return {kind: p for kind, p in found if model.evidence.kinds.n_units(kind)}
 
 
-def _few_rows(model: Model, kind: str) -> list[str]:
+def _few_rows(model: Model, kind: str) -> tuple[str, ...]:
     """A warning where a kind has too few rows for a promise on its name."""
     rate = model.promise.unseen_rate
     n, needed = model.evidence.kinds.n_units(kind), rows_needed(rate)
     if not model.namer.has_promise or n >= needed:
-        return []
-    return [
-        f"Few rows of {kind!r} so far: {n} with these. From {needed} on, at most "
-        f"{rate:.0%} of its alarms are called unseen; until then more may be, and "
-        f"names may change with each verdict."
-    ]
+        return ()
+    return (
+        f"Few rows of {kind!r} so far: {n} with these. From {needed} on, at most {rate:.0%} of "
+        f"its alarms are called unseen; until then more may be, and names may change with each "
+        f"verdict.",
+    )
 
 
-def n_like_it(model: Model, row: Row) -> int | None:
-    """How many rows with these values, learnt as normal ones, until they raise no alarm.
-
-    None if more than 1,000 are needed.
-    """
+def n_like_it(model: Model, row: dict[str, Any]) -> int | None:
+    """How many rows like it, learnt as normal, until they raise no alarm; None if over 1,000."""
     one = learnt_from(model, Lesson([row], [NORMAL], judged=True))
     encoded = model.plan.encode(rows_for(model, [row]))
     powers = [one]
@@ -209,16 +176,13 @@ def _differs(now: Said, then: Said) -> bool:
     return now.alarm != then.alarm or (now.alarm and now.kind != then.kind and then.kind != "")
 
 
-def _reopen(connection: Connection, rows: Sequence[int]) -> None:
-    """Open rows again, to be refreshed by the live version."""
-    among = schema.rows.c.id.in_(rows)
-    connection.execute(update(schema.rows).where(among).values(state=OPEN, now_version=0))
+def _rows(numbers: Sequence[int]) -> Update:
+    return update(schema.rows).where(schema.rows.c.id.in_(numbers))
 
 
-def _swayed(connection: Connection, model: str, version: int) -> list[Any]:
-    """The verdicts that would be undone by going back to a version, or would stand again."""
+def _swayed(connection: Connection, model: str, line: set[int]) -> list[Any]:
+    """The verdicts that would be undone by going back to a lineage, or would stand again."""
     table = schema.verdicts
-    line = set(lineage(connection, version))
     query = select(table).where(table.c.model == model, table.c.version.is_not(None))
     return [
         row
@@ -228,11 +192,9 @@ def _swayed(connection: Connection, model: str, version: int) -> list[Any]:
 
 
 class Verdicts:
-    """The verdicts of a store, which teach its models.
+    """The verdicts of a store: true alarms teach their rows with their kind, false ones as normal.
 
-    A true alarm teaches its row with its kind, a false one teaches it as a normal row. Rows that
-    were judged because they raised an alarm never calibrate; random ones may. The verdicts
-    "expected" and "unsure" teach nothing.
+    Rows that were judged because they raised an alarm never calibrate; random ones may.
     """
 
     def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
@@ -241,10 +203,7 @@ class Verdicts:
     def preview(
         self, numbers: Sequence[int], verdict: str, *, kind: str | None = None, named: bool = True
     ) -> Preview:
-        """What a verdict on rows would change; nothing is kept.
-
-        Names take longest: without `named` there are scores and alarms, and no warnings.
-        """
+        """What a verdict would change; without `named`, which takes longest, no names, warnings."""
         alarms, kind = self._judgeable(numbers, verdict, kind)
         name, judged = alarms[0].model, set(numbers)
         standing = self._alarms.standing(name)
@@ -258,14 +217,14 @@ class Verdicts:
             made, warnings = self._ledger.learnt(live, _lesson(alarms, verdict, kind))
             after = made.model_
             if verdict == TRUE and kind is not None:
-                warnings = (*warnings, *_few_rows(after, kind))
-        else:
-            after = after_learning(before, _lesson(alarms, verdict, kind))
-        asked = [*numbers, *others]
-        then = self._alarms.said_by(after, live, name, asked, named=named)
+                warnings += _few_rows(after, kind)
+        else:  # names cost time only when they are asked for
+            lesson = learnt_from(before, _lesson(alarms, verdict, kind))
+            after = before.taught(before.evidence + lesson)
+        then = self._alarms.said_by(after, live, name, [*numbers, *others], named=named)
         still = [alarm for alarm in alarms if then[alarm.id].alarm] if verdict == FALSE else []
-        differ = {n: then[n] for n in others if n in then and _differs(others[n], then[n])}
-        changes = self._changes(differ)
+        differ = [n for n in others if n in then and _differs(others[n], then[n])]
+        changes = [Change(alarm, then[alarm.id]) for alarm in self._alarms.some(differ)]
         stay = [c for c in changes if c.alarm.now.alarm and c.then.alarm]
         return Preview(
             rows=[Change(alarm, then[alarm.id]) for alarm in alarms],
@@ -279,18 +238,8 @@ class Verdicts:
             n_needed=n_like_it(before, still[0].row) if named and still else None,
         )
 
-    def _changes(self, then: dict[int, Said]) -> list[Change]:
-        """Rows with their verdicts after the change, the newest first."""
-        return [Change(alarm, then[alarm.id]) for alarm in self._alarms.some([*then])]
-
     def give(
-        self,
-        numbers: Sequence[int],
-        verdict: str,
-        *,
-        by: str,
-        kind: str | None = None,
-        note: str = "",
+        self, numbers: list[int], verdict: str, *, by: str, kind: str | None = None, note: str = ""
     ) -> Given:
         """Judge rows; what that teaches is learnt in the same transaction."""
         alarms, kind = self._judgeable(numbers, verdict, kind)
@@ -305,13 +254,11 @@ class Verdicts:
                 raise Conflict(f"{first.by} has just judged row {first.row}: look at it again.")
             connection.execute(update(table).where(standing).values(undone_at=now(), undone_by=by))
             values = {**said, "model": model, "note": note, "by": by, "at": now()}
-            rows = [{"row": alarm.id, "version": version} | values for alarm in alarms]
+            rows = [{"row": number, "version": version} | values for number in numbers]
             connection.execute(insert(table), rows)
-            ids = [alarm.id for alarm in alarms]
-            connection.execute(audit_entry(by, "verdict", rows=ids, **said, version=version))
-            state = {"state": UNSURE if verdict == UNSURE else JUDGED, "proposal": null()}
-            judged = update(schema.rows).where(schema.rows.c.id.in_(ids))
-            connection.execute(judged.values(**state))
+            connection.execute(audit_entry(by, "verdict", rows=numbers, **said, version=version))
+            state = UNSURE if verdict == UNSURE else JUDGED
+            connection.execute(_rows(numbers).values(state=state, proposal=null()))
 
         if verdict in TEACHING:
             count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
@@ -326,27 +273,15 @@ class Verdicts:
         return Given(given, version)
 
     def propose(
-        self,
-        numbers: Sequence[int],
-        verdict: str,
-        *,
-        by: str,
-        kind: str | None = None,
-        note: str = "",
+        self, numbers: list[int], verdict: str, *, by: str, kind: str | None = None, note: str = ""
     ) -> None:
         """Propose a verdict, which a person may give; it replaces an earlier proposal."""
         _, kind = self._judgeable(numbers, verdict, kind)
-        proposal = Proposal(verdict, kind, texts.note(note), by, now())
-        among = schema.rows.c.id.in_(numbers)
-        with self._store.writing() as connection:
-            connection.execute(update(schema.rows).where(among).values(proposal=asdict(proposal)))
+        proposal = {"verdict": verdict, "kind": kind, "note": texts.note(note), "by": by}
+        self._store.write(_rows(numbers).values(proposal=proposal | {"at": now()}))
 
     def undo(self, numbers: Sequence[int], *, by: str) -> Version:
-        """Undo verdicts, all of one model; the version that is live then.
-
-        If they are all that the model learnt last, it goes back to the version before, bit for bit.
-        Otherwise it forgets their rows.
-        """
+        """Undo verdicts, all of one model; the version that is live then."""
         verdicts = [self.get(number) for number in numbers]
         for verdict in verdicts:
             if verdict.undone_at is not None:
@@ -358,7 +293,7 @@ class Verdicts:
         return self._ledger.live(model)
 
     def _undo(self, model: str, verdicts: list[Verdict], by: str) -> None:
-        """Undo verdicts of one lesson."""
+        """Undo verdicts of one lesson: go back if it was the last one, else forget their rows."""
         alarms = self._alarms.some([verdict.row for verdict in verdicts])
         numbers, lesson = [verdict.id for verdict in verdicts], verdicts[0].version
         is_whole = {v.id for v in self._found(schema.verdicts.c.version == lesson)} == {*numbers}
@@ -372,7 +307,8 @@ class Verdicts:
             if undone.rowcount != len(numbers):
                 raise Conflict("Somebody has just taken back one of these verdicts: look again.")
             connection.execute(audit_entry(by, "undone", verdicts=numbers))
-            _reopen(connection, [alarm.id for alarm in alarms])
+            rows = [alarm.id for alarm in alarms]
+            connection.execute(_rows(rows).values(state=OPEN, now_version=0))  # to be refreshed
 
         for _ in range(ATTEMPTS):
             live = self._ledger.in_use(model)[0]
@@ -399,36 +335,31 @@ class Verdicts:
         raise Conflict(f"Others keep changing the model {model!r}: try again.")
 
     def rename(self, model: str, old: str, new: str, *, by: str) -> Version:
-        """Give a kind another name, or that of another kind: both become one.
-
-        Verdicts stay as they were given.
-        """
-        live = self._ledger.in_use(model)[0]
-        new = _kind(new, known=[kind for kind in self._ledger.detector(live).kinds_ if kind != old])
-        return self._ledger.rename(model, old, new, by=by)
+        """Give a kind another name, or that of another kind: both become one."""
+        known = [kind for kind in self._ledger.live_detector(model).kinds_ if kind != old]
+        return self._ledger.rename(model, old, _kind(new, known=known), by=by)
 
     def revert(self, model: str, version: int, *, by: str) -> Version:
         """Go back to a version: the verdicts stand that it has learnt, and no others."""
-        table, rows = schema.verdicts, schema.rows
+        table, line = schema.verdicts, set(self._ledger.lineage(version))
 
         def write(connection: Connection, number: int, _: Detector) -> None:
-            for row in _swayed(connection, model, number):
-                mine = update(table).where(table.c.id == row.id).values(undone_version=None)
+            for row in _swayed(connection, model, line):
+                at, who, state = None, None, {"state": JUDGED}
                 if row.undone_at is None:
-                    connection.execute(mine.values(undone_at=now(), undone_by=by))
-                    _reopen(connection, [row.row])
-                else:
-                    connection.execute(mine.values(undone_at=None, undone_by=None))
-                    again = update(rows).where(rows.c.id == row.row)
-                    connection.execute(again.values(state=JUDGED))
-            connection.execute(audit_entry(by, REVERT, model=model, version=number, to=version))
+                    at, who, state = now(), by, {"state": OPEN, "now_version": 0}
+                undone = {"undone_at": at, "undone_by": who, "undone_version": None}
+                connection.execute(update(table).where(table.c.id == row.id).values(**undone))
+                connection.execute(_rows([row.row]).values(**state))
+            connection.execute(audit_entry(by, "revert", model=model, version=number, to=version))
 
         return self._ledger.revert(model, version, by=by, within=write)
 
     def swayed(self, model: str, version: int) -> tuple[int, int]:
         """How many verdicts going back would reopen, and how many would stand again."""
+        line = set(self._ledger.lineage(version))
         with self._store.reading() as connection:
-            stands = [row.undone_at is None for row in _swayed(connection, model, version)]
+            stands = [row.undone_at is None for row in _swayed(connection, model, line)]
         return stands.count(True), stands.count(False)
 
     def get(self, number: int) -> Verdict:
@@ -447,7 +378,7 @@ class Verdicts:
     ) -> list[Verdict]:
         """The latest verdicts on rows of a model that pass a filter, the newest first."""
         where = (schema.verdicts.c.model == model, *wanted.conditions())
-        return self._found(*where, limit=limit, offset=offset)
+        return self._store.newest(Verdict, schema.verdicts, *where, limit=limit, offset=offset)
 
     def counted(self, model: str, wanted: Reviewed = _ALL) -> dict[str, int]:
         """How many verdicts that pass a filter each person has given, the busiest first."""
@@ -463,13 +394,8 @@ class Verdicts:
         mine = table.c.model == model
         query = select(*parts).where(mine).group_by(*parts).order_by(func.max(table.c.id).desc())
         return [
-            self._found(
-                mine,
-                table.c.at == at,
-                table.c.by == by,
-                table.c.undone_at.is_not_distinct_from(undone_at),
-            )
-            for at, by, undone_at in self._store.rows(query.limit(limit))
+            self._found(mine, *(p.is_not_distinct_from(v) for p, v in zip(parts, row, strict=True)))
+            for row in self._store.rows(query.limit(limit))
         ]
 
     def given_with(self, verdict: Verdict) -> list[Verdict]:
@@ -479,24 +405,14 @@ class Verdicts:
         same = and_(table.c.model == model, table.c.at == verdict.at, table.c.by == verdict.by)
         return self._found(same, table.c.undone_at.is_(None))[::-1]
 
-    def _found(
-        self, *where: ColumnElement[bool], limit: int | None = None, offset: int | None = None
-    ) -> list[Verdict]:
-        """The verdicts that meet all conditions, the newest first."""
-        table = schema.verdicts
-        query = select(table).where(*where).order_by(table.c.id.desc()).limit(limit).offset(offset)
-        return [verdict_of(row) for row in self._store.rows(query)]
+    def _found(self, *where: ColumnElement[bool]) -> list[Verdict]:
+        return self._store.newest(Verdict, schema.verdicts, *where)
 
-    def teach(
-        self, model: str, rows: list[Row], labels: list[str], *, by: str, judged: bool, note: str
-    ) -> Version:
-        """Teach a model labelled rows, all or none; a label is "normal" or a kind as verdicts have.
-
-        `judged` rows had raised an alarm before.
-        """
+    def teach(self, model: str, lesson: Lesson, *, by: str, note: str) -> Version:
+        """Teach a model labelled rows, all or none; a label is "normal" or the name of a kind."""
         known = self._ledger.live_detector(model).kinds_
-        named = {one: one if one == NORMAL else _kind(one, known=known) for one in set(labels)}
-        lesson = Lesson(rows, [named[one] for one in labels], judged=judged)
+        new = {one: _kind(one, known=known) for one in set(lesson.labels) - {NORMAL}}
+        lesson = replace(lesson, labels=[new.get(one, one) for one in lesson.labels])
         return self._ledger.learn(model, lesson, by=by, note=texts.note(note))
 
     def _judgeable(
@@ -512,15 +428,14 @@ class Verdicts:
         alarms = self._alarms.some(numbers)
         model = _one_model(alarms)
         if verdict == TRUE:
-            live = self._ledger.in_use(model)[0]
-            named = _kind(kind or "", known=self._ledger.detector(live).kinds_)
+            kind = _kind(kind or "", known=self._ledger.live_detector(model).kinds_)
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
                 raise Conflict(
                     f"Row {alarm.id} was judged by {alarm.verdict.by} already "
                     f"({alarm.verdict.verdict}): take that back first, alone or with its batch."
                 )
-        return alarms, named if verdict == TRUE else None
+        return alarms, kind if verdict == TRUE else None
 
 
 def _one_model(alarms: list[Alarm]) -> str:
@@ -534,7 +449,7 @@ def _kind(text: str, *, known: Collection[str]) -> str:
     """The name of a kind as it is learnt: one of those known, or a new one."""
     if text in known:
         return text
-    reserved = (NORMAL, UNSEEN, FALSE, EXPECTED, UNSURE)
+    reserved = (NORMAL, UNSEEN, *VERDICTS[1:])
     kind = texts.name(text, what="The name of a kind", most=texts.MOST_KIND)
     if kind.casefold() in reserved or OR in kind:
         raise texts.Invalid(
@@ -551,6 +466,6 @@ def _kind(text: str, *, known: Collection[str]) -> str:
 
 def _lesson(alarms: list[Alarm], verdict: str, kind: str | None) -> Lesson:
     """What a verdict teaches; if any row was not drawn at random, none of them calibrates."""
-    label = kind if verdict == TRUE and kind is not None else NORMAL
+    labels = [kind if verdict == TRUE and kind is not None else NORMAL] * len(alarms)
     judged = not all(alarm.drawn for alarm in alarms)
-    return Lesson([alarm.row for alarm in alarms], [label] * len(alarms), judged=judged)
+    return Lesson([alarm.row for alarm in alarms], labels, judged=judged)

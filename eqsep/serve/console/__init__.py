@@ -2,36 +2,31 @@
 
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from eqsep.serve.console import inbox, models
-from eqsep.serve.console.pages import Pages, path_of
+from eqsep.serve.console.pages import Pages, go
 
 
 def router(pages: Pages) -> APIRouter:
     """The routes of all pages and files."""
-    routes = APIRouter(include_in_schema=False)
+    routes = pages.routes
 
     @routes.get("/login")
     def login(error: str = "", next: str = "/") -> Response:
         problem = "This token is not known: copy all of it." if error else ""
         return pages.bare("login.html", problem=problem, next=next)
 
-    @routes.get("/static/{name:path}")
-    def static(name: str) -> Response:
-        return pages.assets.answer(name)
+    routes.get("/static/{name:path}")(pages.assets.answer)
 
     @routes.get("/")
     def start(request: Request, model: str = "") -> Response:
         names = pages.ws.ledger.names()
         if not names:
             return pages.show(request, "empty.html", heading="No model yet")
-        return RedirectResponse(f"{path_of(model if model in names else names[0])}/inbox", 303)
+        return go(model if model in names else names[0], "inbox")
 
-    @routes.get("/playground")
-    def playground(request: Request) -> Response:
-        return pages.show(request, "playground.html", heading="Playground")
-
-    inbox.add_routes(routes, pages)
-    models.add_routes(routes, pages)
+    pages.screen("/playground", "playground.html", heading="Playground")(lambda: {})
+    inbox.add_routes(pages)
+    models.add_routes(pages)
     return routes

@@ -2,111 +2,89 @@
 
 import time
 from contextlib import suppress
-from typing import Any
+from functools import partial
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter
 from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from eqsep.detector.model import Model
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.serve.console.formats import plural, score, share
-from eqsep.serve.console.pages import Pages, Posted, path_of
+from eqsep.serve.console.pages import Pages, Posted, Values, go, read, texts_in
 from eqsep.serve.incidents import GAP, MOST_GAP
-from eqsep.serve.ledger import ADD, FORGET, LEARN, MERGE, RENAME, REVERT
-from eqsep.serve.notices import read_subscription
+from eqsep.serve.notices import Subscription
 from eqsep.serve.texts import number
 from eqsep.serve.watching import DELTA, Minute
 from eqsep.serve.web import guards
 from eqsep.serve.web.guards import Admin, Judge
 
-_OPERATIONS = {
-    ADD: "added",
-    LEARN: "learnt",
-    FORGET: "forgotten",
-    MERGE: "merged with",
-    RENAME: "renamed",
-    REVERT: "back to",
-}
 _MOST = 180  # minutes that are shown
-_SERIES = ("at", "rows", "alarms")
 ROLES = (("view", "look"), ("judge", "and give verdicts"), ("admin", "and everything else"))
 _ENTRIES = 100
 
 
-def add_routes(routes: APIRouter, pages: Pages) -> None:
+def add_routes(pages: Pages) -> None:
     """The routes of these screens."""
-    ws, ledger = pages.ws, pages.ws.ledger
-    _add_settings(routes, pages)
+    ws, ledger, routes = pages.ws, pages.ws.ledger, pages.routes
+    _add_settings(pages)
 
-    @routes.get("/m/{model}/model")
-    def lessons(request: Request, model: str) -> Response:
+    @pages.screen("/m/{model}/model", "model.html", heading="Model")
+    def lessons(model: str) -> Values:
         live = ledger.live(model)
-        detector = ledger.detector(live.id)
-        return pages.show(
-            request,
-            "model.html",
-            heading="Model",
-            live=live,
-            shadow=ledger.shadow(model),
-            versions=ledger.versions(model),
-            purged=ledger.purged(model),
-            facts=_facts(detector.model_),
-            kinds=sorted(detector.kinds_),
-            operations=_OPERATIONS,
-        )
+        learnt = ledger.detector(live.id).model_
+        return {
+            "live": live,
+            "shadow": ledger.shadow(model),
+            "versions": ledger.versions(model),
+            "purged": ledger.purged(model),
+            "facts": _facts(learnt),
+            "kinds": sorted(learnt.kinds),
+        }
 
     @routes.post("/m/{model}/kinds")
     def rename(by: Judge, model: str, form: Posted) -> Response:
-        old, new = (str(form.get(name, "")).strip() for name in ("old", "new"))
+        old, new = texts_in(form, "old", "new")
         ws.verdicts.rename(model, old, new, by=by)
-        return RedirectResponse(f"{path_of(model)}/model", 303)
+        return go(model, "model")
 
-    @routes.get("/m/{model}/revert")
-    def asked(request: Request, _: Admin, model: str) -> Response:
+    @pages.part("/m/{model}/revert", "panel_revert.html", "GET", heading="Going back")
+    def asked(request: Request, _: Admin, model: str) -> Values:
         version = ledger.version(_version(request.query_params))
         reopened, again = ws.verdicts.swayed(model, version.id)
-        values = {"version": version, "reopened": reopened, "again": again}
-        return pages.panel(request, "panel_revert.html", heading="Going back", **values)
+        return {"version": version, "reopened": reopened, "again": again}
 
     @routes.post("/m/{model}/revert")
     def revert(by: Admin, model: str, form: Posted) -> Response:
         ws.verdicts.revert(model, _version(form), by=by)
-        return RedirectResponse(f"{path_of(model)}/model", 303)
+        return go(model, "model")
 
     @routes.post("/m/{model}/shadow")
     def shadow(by: Admin, model: str, form: Posted) -> Response:
         version = _version(form) if form.get("version") else None
         ledger.set_shadow(model, version)
         ws.people.log(by, "shadow", model=model, version=version)
-        return RedirectResponse(f"{path_of(model)}/model", 303)
+        return go(model, "model")
 
-    @routes.post("/m/{model}/replay")
-    def replay(request: Request, _: Admin, model: str) -> Response:
-        found = ledger.replay(model)
-        return pages.panel(request, "panel_replay.html", heading="Replay", replay=found)
+    @pages.part("/m/{model}/replay", "panel_replay.html", heading="Replay")
+    def replay(_: Admin, model: str) -> Values:
+        return {"replay": ledger.replay(model)}
 
-    @routes.get("/m/{model}/watch")
-    def watch(request: Request, model: str) -> Response:
-        status = ws.watching.status(model)
-        now = int(time.time()) // 60 * 60
+    @pages.screen("/m/{model}/watch", "watch.html", heading="Watch", too_high=round(1 / DELTA))
+    def watch(model: str) -> Values:
+        status, now = ws.watching.status(model), int(time.time()) // 60 * 60
         shown = _every([minute for minute in status.per_minute if minute.at < now])
         has_shadow = ledger.shadow(model) is not None or any(m.shadow_alarms for m in shown)
-        series = [*_SERIES, *(["shadow_alarms"] if has_shadow else [])]
-        return pages.show(
-            request,
-            "watch.html",
-            heading="Watch",
-            watch=status,
-            too_high=round(1 / DELTA),
-            plotted=[[getattr(minute, name) for minute in shown] for name in series],
-            shown=shown,
-            has_shadow=has_shadow,
-            per_minute_now=sum(minute.rows for minute in shown if minute.at == now - 60),
-        )
+        series = ["at", "rows", "alarms"] + ["shadow_alarms"] * has_shadow
+        return {
+            "watch": status,
+            "plotted": [[getattr(minute, name) for minute in shown] for name in series],
+            "shown": shown,
+            "has_shadow": has_shadow,
+            "per_minute_now": sum(minute.rows for minute in shown if minute.at == now - 60),
+        }
 
 
 def _version(form: FormData | QueryParams) -> int:
@@ -152,96 +130,80 @@ def _without_password(address: str) -> str:
     return address.replace(f":{password}@", ":***@", 1) if password else address
 
 
-def _add_settings(routes: APIRouter, pages: Pages) -> None:
+def _add_settings(pages: Pages) -> None:
     ws = pages.ws
 
-    def shown(request: Request, model: str = "", **said: Any) -> Response:
+    def shown(request: Request, **said: str) -> Response:
         names = ws.ledger.names()
-        chosen = model or request.query_params.get("model") or next(iter(names), None)
-        is_admin = guards.person(request).may("admin")
-        values: dict[str, Any] = {"token": "", "issued_to": "", "said": ""} | said
+        chosen = request.path_params.get("model") or request.query_params.get("model")
+        chosen = chosen or next(iter(names), None)
+        values: Values = {"token": "", "issued_to": "", "said": ""} | said
+        values |= {"model": chosen, "roles": ROLES, "gap": GAP}
         if chosen is not None:
             nothing = {"entity": None, "time": None, "gap": None}
             values["columns_set"] = nothing | ws.ledger.settings(chosen)
-            values["gap"] = GAP
-        if chosen is not None and is_admin:
-            wanted = ws.notices.subscription(chosen)
-            values["notices"] = wanted
-            values["mail_server"] = _without_password(wanted.mail_server)
-            values["deliveries"] = ws.notices.deliveries(chosen, limit=20)
-        return pages.show(
-            request,
-            "settings.html",
-            heading="Settings",
-            model=chosen,
-            roles=ROLES,
-            people=ws.people.all() if is_admin else [],
-            sessions=ws.people.sessions() if is_admin else [],
-            audit=ws.people.audit(limit=_ENTRIES) if is_admin else [],
-            **values,
-        )
+        if guards.person(request).may("admin"):
+            values |= {"people": ws.people.all(), "sessions": ws.people.sessions()}
+            values["audit"] = ws.people.audit(limit=_ENTRIES)
+            if chosen is not None:
+                wanted = ws.notices.subscription(chosen)
+                values |= {"notices": wanted, "mail_server": _without_password(wanted.mail_server)}
+                values["deliveries"] = ws.notices.deliveries(chosen, limit=20)
+        return pages.show(request, "settings.html", heading="Settings", **values)
 
-    @routes.get("/settings")
-    def settings(request: Request) -> Response:
-        return shown(request)
+    pages.route("/settings", shown)(lambda: {})
+    form = partial(pages.route, show=shown, method="POST")
 
-    @routes.post("/settings/tokens")
-    def issue(request: Request, by: Admin, form: Posted) -> Response:
-        name, role = str(form.get("name", "")).strip(), str(form.get("role", ""))
-        days = str(form.get("days", "")).strip()
+    @form("/settings/tokens")
+    def issue(by: Admin, form: Posted) -> Values:
+        name, role, days = texts_in(form, "name", "role", "days")
         if days and not days.isdecimal():
             raise UserError(f"Expected a whole number of days, got {days!r}.")
         token = ws.people.issue(name, role, by=by, days=float(days) if days else None)
-        return shown(request, token=token, issued_to=name)
+        return {"token": token, "issued_to": name}
 
-    @routes.post("/settings/revoke")
-    def revoke(request: Request, by: Admin, form: Posted) -> Response:
+    @form("/settings/revoke")
+    def revoke(by: Admin, form: Posted) -> Values:
         name = str(form.get("name", ""))
         ws.people.revoke(name, by=by)
-        return shown(request, said=f"The token of {name} no longer lets anybody in.")
+        return {"said": f"The token of {name} no longer lets anybody in."}
 
-    @routes.post("/settings/sessions")
-    def end(request: Request, by: Admin, form: Posted) -> Response:
-        session = number(str(form.get("session", "")), what="a session")
-        ws.people.sign_out(session, by=by)
-        return shown(request, said="The session has ended.")
+    @form("/settings/sessions")
+    def end(by: Admin, form: Posted) -> Values:
+        ws.people.sign_out(number(str(form.get("session", "")), what="a session"), by=by)
+        return {"said": "The session has ended."}
 
-    @routes.post("/m/{model}/settings")
-    def change(request: Request, by: Admin, model: str, form: Posted) -> Response:
-        changes: dict[str, Any] = {
-            name: str(form.get(name, "")) or None for name in ("entity", "time")
-        }
-        changes["gap"] = _minutes(str(form.get("gap", "")).strip())
+    @form("/m/{model}/settings")
+    def change(by: Admin, model: str, form: Posted) -> Values:
+        changes: Values = {name: str(form.get(name, "")) or None for name in ("entity", "time")}
+        changes["gap"] = _minutes(*texts_in(form, "gap"))
         ws.ledger.set_settings(model, **changes)
         ws.people.log(by, "settings", model=model, **changes)
-        return shown(request, model, said="Saved: it holds for rows that arrive from now on.")
+        return {"said": "Saved: it holds for rows that arrive from now on."}
 
-    @routes.post("/m/{model}/notices")
-    def subscribe(request: Request, by: Admin, model: str, form: Posted) -> Response:
+    @form("/m/{model}/notices")
+    def subscribe(by: Admin, model: str, form: Posted) -> Values:
         names = ("url", "min_score", "mail_server", "mail_from", "mail_to", "hours")
-        given: dict[str, Any] = {name: str(form.get(name, "")).strip() for name in names}
-        given = {name: text for name, text in given.items() if text}
+        given: Values = dict(zip(names, texts_in(form, *names), strict=True))
         kept = ws.notices.subscription(model).mail_server
-        if given.get("mail_server") == _without_password(kept):
+        if given["mail_server"] == _without_password(kept):
             given["mail_server"] = kept
-        wanted = read_subscription({**given, "events": form.getlist("event")})
+        wanted = read(Subscription, given | {"events": form.getlist("event")})
         secret = ws.notices.subscribe(model, wanted, by=by)
-        said = "Saved: it holds for what happens from now on."
-        if wanted.url:
-            said += f" What is posted is signed with the secret {secret}"
-        return shown(request, model, said=said)
+        signed = f" What is posted is signed with the secret {secret}" if wanted.url else ""
+        return {"said": f"Saved: it holds for what happens from now on.{signed}"}
 
-    @routes.post("/m/{model}/notices/test")
-    def test(request: Request, by: Admin, model: str) -> Response:
+    @form("/m/{model}/notices/test")
+    def test(by: Admin, model: str) -> Values:
         ws.notices.test(model)
         ws.people.log(by, "notices tested", model=model)
-        return shown(request, model, said="A test is on its way: the log below will show it.")
+        return {"said": "A test is on its way: the log below will show it."}
 
-    @routes.post("/m/{model}/purge")
-    def purge(request: Request, by: Admin, model: str, form: Posted) -> Response:
-        entity, again = (str(form.get(name, "")).strip() for name in ("entity", "again"))
+    @form("/m/{model}/purge")
+    def purge(by: Admin, model: str, form: Posted) -> Values:
+        entity, again = texts_in(form, "entity", "again")
         if not entity or entity != again:
             raise UserError("Write the entity twice, the same both times: nothing was deleted.")
         done = ws.purging.purge(model, entity, by=by)
-        message = f"{plural(done.rows, 'row')} deleted, {plural(done.lessons, 'lesson')} forgotten."
-        return shown(request, model, said=message)
+        forgotten = f"{plural(done.lessons, 'lesson')} forgotten"
+        return {"said": f"{plural(done.rows, 'row')} deleted, {forgotten}."}

@@ -1,24 +1,32 @@
 """Pages from templates, the files that browsers fetch, and error pages."""
 
 import hashlib
+import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
-from fastapi import Depends
+from fastapi import APIRouter, Depends
+from fastapi.exceptions import RequestValidationError
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from pydantic import BaseModel, ValidationError
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from eqsep.serve.console.formats import FILTERS
 from eqsep.serve.store import Missing
-from eqsep.serve.texts import Invalid
+from eqsep.serve.texts import Invalid, number
 from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _OF_MODEL = ("inbox", "groups", "judge", "verdicts", "model", "watch")
+Values = dict[str, Any]  # of a template
+Add = Callable[[Callable[..., Values]], None]
+Read = TypeVar("Read", bound=BaseModel)
 
 
 class Assets:
@@ -27,24 +35,20 @@ class Assets:
     def __init__(self) -> None:
         folder = Path(__file__).parent / "static"
         found = (path for path in sorted(folder.rglob("*")) if path.suffix in _TYPES)
-        self._files = {
+        self.files = {
             path.relative_to(folder).as_posix(): (path.read_bytes(), _TYPES[path.suffix])
             for path in found
         }
 
-    def names(self) -> list[str]:
-        """The names of the files."""
-        return [*self._files]
-
     def address(self, name: str) -> str:
         """The address of a file, with a hash of its content."""
-        return f"/static/{name}?v={hashlib.sha256(self._files[name][0]).hexdigest()[:12]}"
+        return f"/static/{name}?v={hashlib.sha256(self.files[name][0]).hexdigest()[:12]}"
 
     def answer(self, name: str) -> Response:
         """A file as a response; browsers keep it, as a changed one has another address."""
-        if name not in self._files:
+        if name not in self.files:
             raise Missing(f"There is no file {name!r}.")
-        content, media_type = self._files[name]
+        content, media_type = self.files[name]
         kept = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(content, media_type=media_type, headers=kept)
 
@@ -59,12 +63,33 @@ async def _posted(request: Request) -> FormData:
 Posted = Annotated[FormData, Depends(_posted)]  # the fields of a form
 
 
+def texts_in(form: FormData, *names: str) -> list[str]:
+    """The texts in the fields of a form, without blanks around them."""
+    return [str(form.get(name, "")).strip() for name in names]
+
+
+def read(record: type[Read], given: Values) -> Read:
+    """A record of the texts that are not empty; an age in seconds says since when."""
+    values = {name: value for name, value in given.items() if value != ""}
+    if "age" in values:
+        values["since"] = time.time() - number(values.pop("age"), what="seconds")
+    try:
+        return record(**values)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
+
+
+def go(model: str, screen: str) -> Response:
+    """Lead the browser to a screen of a model."""
+    return RedirectResponse(f"{path_of(model)}/{screen}", 303)
+
+
 class Pages:
     """Makes pages from templates, for one workspace."""
 
     def __init__(self, ws: Workspace) -> None:
-        self.ws = ws
-        self.assets = Assets()
+        self.ws, self.assets = ws, Assets()
+        self.routes = APIRouter(include_in_schema=False)
         self._environment = Environment(
             loader=PackageLoader("eqsep.serve.console", "templates"),
             autoescape=True,
@@ -76,6 +101,24 @@ class Pages:
         self._environment.globals |= {"static": self.assets.address}
         self._environment.globals["m"] = self._environment.get_template("macros.html").module
 
+    def route(self, path: str, show: Callable[..., Response], method: str = "GET") -> Add:
+        """Answer at a path by `show`, with the values that a function returns."""
+
+        def add(values: Callable[..., Values]) -> None:
+            @self.routes.api_route(path, methods=[method])
+            def shown(request: Request, found: Annotated[Values, Depends(values)]) -> Response:
+                return show(request, **found)
+
+        return add
+
+    def screen(self, path: str, template: str, **fixed: Any) -> Add:
+        """Show a page at a path."""
+        return self.route(path, partial(self.show, template=template, **fixed))
+
+    def part(self, path: str, template: str, method: str = "POST", **fixed: Any) -> Add:
+        """Answer a form with a part of a page."""
+        return self.route(path, partial(self._panel, template=template, **fixed), method)
+
     def bare(self, template: str, **values: Any) -> HTMLResponse:
         """A page without the sidebar."""
         return HTMLResponse(self._environment.get_template(template).render(values))
@@ -83,31 +126,29 @@ class Pages:
     def show(self, request: Request, template: str, *, heading: str, **values: Any) -> HTMLResponse:
         """A page about the `model` that is given, or that its path names."""
         model = values.pop("model", request.path_params.get("model"))
-        names = self.ws.ledger.names()
-        status = values.pop("status", 200)
-        values.setdefault("current", heading.lower())
-        page = self._environment.get_template(template).render(
-            **self._known(request, model),
-            models=names,
-            screens=_screens(model or next(iter(names), None)),
-            heading=heading,
-            **values,
-        )
-        return HTMLResponse(page, status)
+        names, status = self.ws.ledger.names(), values.pop("status", 200)
+        screens = _screens(model or next(iter(names), None))
+        known = {
+            "models": names,
+            "screens": screens,
+            "heading": heading,
+            "current": heading.lower(),
+        }
+        page = self._environment.get_template(template)
+        return HTMLResponse(page.render(self._known(request, model) | known | values), status)
 
-    def panel(
-        self, request: Request, template: str, *, heading: str, **values: Any
-    ) -> HTMLResponse:
+    def _panel(self, request: Request, template: str, **values: Any) -> HTMLResponse:
         """A part of a page if a script asks for it, otherwise a page of its own."""
         changed = values.pop("changed_alarms", False)
         if "hx-request" not in request.headers:
-            return self.show(request, "panel_page.html", heading=heading, panel=template, **values)
+            return self.show(request, "panel_page.html", panel=template, **values)
         known = self._known(request, request.path_params["model"])
-        part = self._environment.get_template(template)
-        headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
-        return HTMLResponse(part.render(heading=heading, **known, **values), headers=headers)
+        part = self._environment.get_template(template).render(known | values)
+        return HTMLResponse(
+            part, headers={"HX-Trigger-After-Swap": "alarms-changed"} if changed else {}
+        )
 
-    def _known(self, request: Request, model: str | None) -> dict[str, Any]:
+    def _known(self, request: Request, model: str | None) -> Values:
         person = guards.person(request)
         return {
             "model": model,
@@ -125,8 +166,8 @@ class Pages:
             part = self._environment.get_template("panel_problem.html")
             again = status == 409  # the page is out of date
             return HTMLResponse(part.render(problem=problem, again=again), status)
-        values: dict[str, Any] = {"problem": problem, "again": False, "status": status}
-        return self.show(request, "problem.html", heading="A problem", model=None, **values)
+        values: Values = {"problem": problem, "again": False, "status": status, "model": None}
+        return self.show(request, "problem.html", heading="A problem", **values)
 
 
 def path_of(model: str) -> str:

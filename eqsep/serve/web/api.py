@@ -21,7 +21,7 @@ from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
 from eqsep.serve.exemptions import Exempted, Exemption
 from eqsep.serve.incidents import MOST_GAP, Incident, Incidents
 from eqsep.serve.intake import Answer
-from eqsep.serve.ledger import Replay, Version
+from eqsep.serve.ledger import Lesson, Replay, Version
 from eqsep.serve.notices import Delivery, Subscription
 from eqsep.serve.people import Entry, Person, Session
 from eqsep.serve.purging import Purged
@@ -323,8 +323,8 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
         errors = service.known(name).check(rows).errors
         if errors:
             raise Invalid(f"Row {errors[0].row}: {errors[0].error}. Nothing was learnt.")
-        judged, note = asked.judged, asked.note
-        version = ws.verdicts.teach(name, rows, asked.labels, by=by, judged=judged, note=note)
+        lesson = Lesson(rows, asked.labels, judged=asked.judged)
+        version = ws.verdicts.teach(name, lesson, by=by, note=asked.note)
         ws.people.log(by, "taught", model=name, rows=len(rows))
         return version
 

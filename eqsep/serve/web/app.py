@@ -45,10 +45,7 @@ class Application(FastAPI):
 
 
 def create_app(
-    ws: Workspace,
-    *,
-    limits: Limits | None = None,
-    hosts: frozenset[str] | None = LOOPBACK,
+    ws: Workspace, *, limits: Limits | None = None, hosts: frozenset[str] | None = LOOPBACK
 ) -> Application:
     """The service of a workspace as an ASGI application.
 
