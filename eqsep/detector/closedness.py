@@ -180,10 +180,7 @@ def _vary(
 def _numbers(
     numbers: np.ndarray, chosen: np.ndarray, unit: str
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Values within and beyond the range, for each row; their positions; and their texts.
-
-    A date keeps its hour, and where more than some weeks are spanned its weekday, in every row.
-    """
+    """Values for each row, whose dates keep hour and weekday; their positions; their texts."""
     there = numbers[~np.isnan(numbers)]
     share = np.linspace(0, 1, _INSIDE)
     inside = np.quantile(there, share, method="nearest") if len(there) else np.zeros(_INSIDE)

@@ -15,12 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.checks import CAUTIONS, Finding, check_doubt, warn_of
-from eqsep.detector.audit import (
-    rows_to_learn,
-    warn_of_common_rows,
-    warn_of_repeats,
-    warn_of_rows,
-)
+from eqsep.detector.audit import rows_to_learn, warn_of_common_rows, warn_of_repeats, warn_of_rows
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.detector.config import UNLABELLED_ROWS, Config
 from eqsep.detector.evidence import Evidence, gather
@@ -238,10 +233,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
         Notes
         -----
-        For batches that are read twice, the first pass counts labels and names and draws a sample
-        of up to 100,000 rows. If that is all of them, the fit is that in memory. Otherwise
-        encoding, landmarks and trees come from the sample (of an iterator, from the first rows),
-        and the sums, the kinds, and which normal rows calibrate from all rows.
+        Of more than 100,000 rows in batches, encoding, landmarks and trees come from a sample (of
+        an iterator, from the first rows), all else from all rows.
 
         Examples
         --------
@@ -472,18 +465,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """Record a first fit, and warn of what it has found."""
         phase("calibrating")
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
-        promise = self._promise()
-        model = Model.solve(fit.plan, fit.evidence, config, promise=promise, caution=caution)
-        self._model = model  # also where warnings are errors
+        model = Model.solve(fit.plan, fit.evidence, config, promise=self._promise())
+        model = self._model = replace(model, caution=caution)  # also where warnings are errors
         model.warn_if_short()
-        warn_of(
-            [
-                *fit.findings,
-                *check_doubt(self.unlabelled, kinds=model.kinds),
-                *model.check_dates(),
-                *model.check_threshold(),
-            ]
-        )
+        found = [*fit.findings, *check_doubt(self.unlabelled, kinds=model.kinds)]
+        warn_of([*found, *model.check_dates(), *model.check_threshold()])
         return self
 
     def _gathered(

@@ -1,7 +1,6 @@
 """The first fit: to rows in memory, to a stream of batches, or to rows spread over a cluster.
 
-Each chooses a plan from some rows, gathers the evidence of all, and settles. Batches that can be
-read again are read twice: for a summary, and to be learnt.
+Each chooses a plan from some rows, gathers the evidence of all, and settles.
 """
 
 from collections import Counter
@@ -14,13 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eqsep.arrays import check_weight, objects
-from eqsep.checks import (
-    Finding,
-    check_columns,
-    check_dependence,
-    check_row_labels,
-    without_copies,
-)
+from eqsep.checks import Finding, check_columns, check_dependence, check_row_labels, without_copies
 from eqsep.detector.config import Config
 from eqsep.detector.drift import check_time
 from eqsep.detector.evidence import (
@@ -91,10 +84,7 @@ class FirstFit:
     def to_rows(
         self, table: Table, y: Any, rng: np.random.RandomState, *, given: bool, whole: bool = True
     ) -> Fit:
-        """The fit to rows in memory; `given` is whether labels were passed at all.
-
-        Copies of other rows are found only in the `whole` of the data.
-        """
+        """The fit to rows in memory; copies of rows are found only in the `whole` of the data."""
         phase("planning")
         labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=self.normal)
         found = check_row_labels(labels)
@@ -146,11 +136,7 @@ class FirstFit:
         rng: np.random.RandomState,
         gather_all: Callable[[Plan, RowLabels], Taught],
     ) -> Fit:
-        """The plan that a summary of all rows gives, and what `gather_all` gathers under it.
-
-        If the sample in it holds all rows, the fit is the one in memory. Otherwise about as many
-        rows are held out as there.
-        """
+        """The plan that a summary of all rows gives, and what `gather_all` gathers under it."""
         if not summary.n_rows:
             raise _no_rows()
         if self.plan is None and summary.is_whole:
@@ -220,10 +206,7 @@ class FirstFit:
         return Fit(plan, evidence, found)
 
     def _scaled(self, plan: Plan, labels: RowLabels, counts: np.ndarray, *, more: float) -> Plan:
-        """The plan with bounds for this number of rows of each label, `more` times the sample.
-
-        About twice as many rows of each kind are kept as are needed.
-        """
+        """The plan with bounds for this number of rows of each label, `more` times the sample."""
         holdout, config = plan.holdout, self.config
         most = 2 * n_kind_rows(len(plan.terms.pack.first), config=config)
         n_rows = {k: int(counts[labels.code == i].sum()) for i, k in enumerate(labels.kinds, 1)}
@@ -264,10 +247,7 @@ class FirstFit:
 
 
 class StreamSummary:
-    """The labels and names of all rows, counted, and a sample with enough of those not `normal`.
-
-    Summaries of pieces of the data `merge` into one of all of it.
-    """
+    """The labels and names of all rows, counted, and a sample with enough of those not `normal`."""
 
     def __init__(
         self, *, normal: Any, rng: np.random.Generator, most: int, most_anomalies: int
@@ -403,10 +383,7 @@ def batches_of(
 
 
 def with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any]:
-    """The table with the weight of each row, and the labels; rows of weight 0 are left out.
-
-    Weights are an array, or the name of a column of the table.
-    """
+    """The table with the weight of each row, and the labels; rows of weight 0 are left out."""
     if isinstance(sample_weight, str):
         columns = {column.name: column for column in table.columns}
         if sample_weight not in columns:

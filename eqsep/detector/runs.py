@@ -29,21 +29,11 @@ _NUMERIC = ("number", "duration")
 
 @dataclass
 class Runs:
-    """The last rows of each run so far, from which the windows of later rows continue.
+    """The last rows of each run so far, from which the windows of later rows continue."""
 
-    Attributes
-    ----------
-    last : dict of int to ndarray of shape (at most length - 1, n_columns)
-        By the hash of the group, the values of its last rows.
-    time : dict of int to float
-        The time of the last of them.
-    n_rows : int
-        The number of rows that `in_order` has numbered.
-    """
-
-    last: dict[int, np.ndarray] = field(default_factory=dict)
-    time: dict[int, float] = field(default_factory=dict)
-    n_rows: int = 0
+    last: dict[int, np.ndarray] = field(default_factory=dict)  # by the group's hash, its last rows
+    time: dict[int, float] = field(default_factory=dict)  # of the last of them
+    n_rows: int = 0  # that `in_order` has numbered
 
     def in_order(self, groups: RowGroups | None, n: int) -> RowGroups:
         """The groups of n rows; for times that they lack, row numbers from call to call."""

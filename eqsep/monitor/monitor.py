@@ -66,24 +66,13 @@ class Watched:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """An episode over time.
+    """An episode over time."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_points,)
-        After how many rows.
-    martingale, alarms : ndarray of shape (n_points,)
-        The capital then, and how many rows had raised an alarm.
-    shift_rows : ndarray of shape (n_blocks,)
-    shifts : dict of str to ndarray of shape (n_blocks,)
-        How far the mean of each column had moved, in standard errors.
-    """
-
-    rows: np.ndarray
-    martingale: np.ndarray
-    alarms: np.ndarray
-    shift_rows: np.ndarray
-    shifts: dict[str, np.ndarray]
+    rows: np.ndarray  # after how many rows each point is
+    martingale: np.ndarray  # the capital then
+    alarms: np.ndarray  # how many rows had raised an alarm
+    shift_rows: np.ndarray  # after how many rows each shift is
+    shifts: dict[str, np.ndarray]  # how far the mean of each column had moved, in standard errors
 
 
 @dataclass(frozen=True)
@@ -137,16 +126,13 @@ class Recent:
 class Monitor:
     """Watches rows as they come, and says when they are no longer exchangeable with the old ones.
 
-    The rows that calibrate a detector stand for what it knows. While new rows come from the same
-    source, a false alert that exchangeability is broken has a probability of at most `delta` in an
-    episode, however long one looks. Pass all rows as they come, mostly normal ones. Where the fit
-    has found that rows are alike or change over time (`caution_`), nothing bounds that probability,
-    and the monitor warns again.
+    While new rows come from the same source as those that calibrate the detector, a false alert
+    has a probability of at most `delta` in an episode, however long one looks; unless the fit has
+    found that rows are alike or change over time (`caution_`). Pass all rows as they come.
 
     Where the detector was fitted with groups or times, a group or block of time is one bet, by the
-    mean score of its rows. It bets once it has ended: when as many rows of others have come since
-    its last row as the largest held-out group has. Windows continue from the rows of the calls
-    before.
+    mean score of its rows: when as many rows of others have come since its last row as the largest
+    held-out group has.
 
     Parameters
     ----------
@@ -285,20 +271,16 @@ class Monitor:
         alarm = scores > model.threshold
         so_far = self.watched.alarms + np.cumsum(alarm)
         at = self.watched.rows + np.arange(1, len(scores) + 1)
-        grouping = self._grouping
+        grouping, holdout = self._grouping, model.plan.holdout
         bets_on = ~alarm if self.quiet_only else np.ones(len(alarm), dtype=bool)
+        rows, scores, at = rows[bets_on], scores[bets_on], at[bets_on]
         if grouping is not None:
             if grouping.columns[1] == "" or (ordered and grouping.edges):
-                groups = self.runs.in_order(groups, len(scores))
-            holdout = model.plan.holdout
+                groups = self.runs.in_order(groups, len(alarm))
             holdout.check_grouped(groups)
             assert groups is not None  # it was checked
-            units = grouping.units(groups, key=holdout.key)
-            rows, scores, at = self._ended(
-                rows[bets_on], scores[bets_on], units[bets_on], at[bets_on]
-            )
-        else:
-            rows, scores, at = rows[bets_on], scores[bets_on], at[bets_on]
+            units = grouping.units(groups, key=holdout.key)[bets_on]
+            rows, scores, at = self._ended(rows, scores, units, at)
         self._sum_up(rows, at)
         highest, broken_at, points = self.watched.highest, self.watched.broken_at, []
         step = _STEP if grouping is None else 1
@@ -535,18 +517,12 @@ def chance_at(look: int, *, delta: float) -> float:
 
 
 def far_off(chance: float, *, rows: int, n_values: int) -> float:
-    """The number of standard errors from which one of several values has moved, by the normal law.
-
-    It is infinite for few rows, with means that are far off by chance too often.
-    """
+    """The standard errors from which one of several values has moved; infinite for few rows."""
     return float(-ndtri(chance / (2 * n_values))) if rows >= _FEWEST else float("inf")
 
 
 def too_many(alarms: int, rows: int, *, rank: int, n_held: int, chance: float) -> bool:
-    """Whether so many rows above the rank-highest of the held-out scores are less likely than this.
-
-    Their number is beta-binomial if rows are exchangeable. A rank of 0 promises nothing.
-    """
+    """Whether so many alarms are less likely than this (beta-binomial); a rank of 0 says no."""
     from scipy.stats import betabinom  # takes long to import
 
     if not rank:
