@@ -41,9 +41,9 @@ class RepeatedRowsWarning(EqsepWarning):
 class Repeats:
     """How many rows that are to be held out are held out already."""
 
-    checked: int  # rows that are to be held out
-    found: int  # those among them that already are
-    by_chance: float  # the share found among new rows because values repeat: an upper bound
+    checked: int  #: rows that are to be held out
+    found: int  #: those among them that already are
+    by_chance: float  #: the share found among new rows because values repeat: an upper bound
 
     @property
     def share(self) -> float:
@@ -275,9 +275,8 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
             f"no landmark of the first fit is near them, and they are too few to be named without "
             f"({rows_for(rate):,} are needed). Fit again with these rows too."
         )
-    warn(
-        NewKindWarning(
-            f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an alarm "
-            f"and {named:.0%} are distinguished from other kinds now that they are learnt: {advice}"
-        )
+    message = (
+        f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an alarm and "
+        f"{named:.0%} are distinguished from other kinds now that they are learnt: {advice}"
     )
+    warn(NewKindWarning(message))

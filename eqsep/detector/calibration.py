@@ -240,7 +240,6 @@ class Calibration(schemas.Kept, WithoutCaches):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The calibration of these parts."""
         made = super().from_state(state, **others)
         if len(made.groups) not in (0, len(made.scores)) or made.groups.dtype != np.uint64:
             schemas.damaged("its held-out rows have more groups, or fewer, than there are")

@@ -89,7 +89,6 @@ class HeldOutRows(_Rows):
         return self.hashes[self.is_normal] if self.in_groups else NO_GROUPS
 
     def take(self, places: np.ndarray) -> Self:
-        """The subset at these places."""
         names = {column: names[places] for column, names in self.provisional_names.items()}
         return replace(super().take(places), provisional_names=names)
 
@@ -120,7 +119,6 @@ class HeldOutRows(_Rows):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The rows of these parts."""
         made = super().from_state(state, **others)
         if len({len(state[name]) for name in cls.ARRAYS}) != 1:
             schemas.damaged("its held-out rows do not each have a kind, a hash and a weight")

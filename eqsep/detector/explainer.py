@@ -27,53 +27,25 @@ _LEAST_USUAL = 0.1  # of the difference in score: a column with a usual value th
 
 @dataclass(frozen=True)
 class Reason:
-    """What one column adds to a row's score.
+    """What one column adds to a row's score."""
 
-    Attributes
-    ----------
-    column : str
-        The column's name in the table.
-    value, normal_value : str
-        The value of the row, and one that is typical of the normal rows around it.
-    contribution : float
-        How much of the score is due to the difference.
-    """
-
-    column: str
-    value: str
-    normal_value: str
-    contribution: float
+    column: str  #: its name in the table
+    value: str  #: that of the row
+    normal_value: str  #: one that is typical of the normal rows around it
+    contribution: float  #: how much of the score is due to the difference
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A row's score as a sum: `base`, what each of the `reasons` adds, and the `rest`.
-
-    Attributes
-    ----------
-    score : float
-    base : float
-        The score of the nearest normal row.
-    reasons : tuple of Reason
-        The columns that add most, in that order. Columns with a value that is usual among normal
-        rows like this one come later, and are left out if they add little.
-    rest : float
-        What all other columns add together.
-    nearest_normal : dict of str to str
-        The values of the nearest normal row, among those kept that raise no alarm.
-    nearest_kind : str or None
-        The seen kind that the row is most like; None if no kind was seen.
-    likeness : float
-        How much it is like that kind: about 1 for a row of it, 0 for none.
-    """
+    """A row's score as a sum: `base`, what each of the `reasons` adds, and the `rest`."""
 
     score: float
-    base: float
-    reasons: tuple[Reason, ...]
-    rest: float
-    nearest_normal: dict[str, str]
-    nearest_kind: str | None
-    likeness: float
+    base: float  #: the score of the nearest normal row
+    reasons: tuple[Reason, ...]  #: the columns that add most, in that order
+    rest: float  #: what all other columns add together
+    nearest_normal: dict[str, str]  #: its values; it is one of those kept that raise no alarm
+    nearest_kind: str | None  #: the seen kind that the row is most like; None if no kind was seen
+    likeness: float  #: how much it is like that kind: about 1 for a row of it, 0 for none
 
     def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float]:
         """The reasons worth a line, and what is left: rounded, all add up to the rounded score."""
@@ -117,7 +89,8 @@ class Explainer:
         if not top >= 1:
             raise ParameterError("top", expected="at least 1", got=top)
         Z = self.plan.encoder.encode(table)
-        likeness = self.score.kind_likeness(Z) if self.kinds else np.zeros((len(Z), 0))
+        kinds: tuple[str | None, ...] = self.kinds or (None,)
+        likeness = self.score.kind_likeness(Z) if self.kinds else np.zeros((len(Z), 1))
         names, columns = self.plan.encoder.column_names, self._columns
         texts = cache(lambda j: _texts(table, j))
 
@@ -127,7 +100,6 @@ class Explainer:
             near, score, base, share = self._compared(rows)
             reasons_of = self._reasons(rows, near, share, top=top)
             for i, (n, best) in enumerate(zip(near[:, 0].tolist(), reasons_of, strict=True)):
-                normal = self._values(n)
                 reasons = tuple(
                     Reason(
                         column=names[j],
@@ -137,16 +109,16 @@ class Explainer:
                     )
                     for b, j in zip(best, columns[best].tolist(), strict=True)
                 )
-                kind = int(likeness[start + i].argmax()) if self.kinds else None
+                kind = int(likeness[start + i].argmax())
                 out.append(
                     Explanation(
                         score=float(score[i]),
                         base=float(base[i]),
                         reasons=reasons,
                         rest=float(share[i].sum() - share[i, best].sum()),
-                        nearest_normal=normal,
-                        nearest_kind=None if kind is None else self.kinds[kind],
-                        likeness=0.0 if kind is None else float(likeness[start + i, kind]),
+                        nearest_normal=self._values(n),
+                        nearest_kind=kinds[kind],
+                        likeness=float(likeness[start + i, kind]),
                     )
                 )
         return out
@@ -250,7 +222,7 @@ class Explainer:
 
         in_threads(fill, len(rows), steps=rows.size * len(normal), most=CACHED_ROWS)
         score, base = self.score(rows), normal_scores[near[:, 0]]
-        share = _shares(self.score, encoder.source, (rows, normal[near[:, 0]]), (score, base))
+        share = _shares(self.score, encoder.source, [rows, normal[near[:, 0]]], [score, base])
         return near, score, base, share
 
 
@@ -272,10 +244,7 @@ def _texts(table: Table, j: int) -> list[str]:
 
 
 def _shares(
-    score: Score,
-    source: np.ndarray,
-    ends: tuple[np.ndarray, np.ndarray],
-    scores: tuple[np.ndarray, np.ndarray],
+    score: Score, source: np.ndarray, ends: list[np.ndarray], scores: list[np.ndarray]
 ) -> np.ndarray:
     """Each column's part of the difference between the scores of rows and of their normal ones."""
     rows, normal = ends

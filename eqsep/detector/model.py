@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -64,15 +64,15 @@ class Model(WithoutCaches):
     ([True], ['unseen'], [0.01])
     """
 
-    plan: Plan  # what the first rows decided
-    evidence: Evidence  # what all rows have taught
+    plan: Plan  #: what the first rows decided
+    evidence: Evidence  #: what all rows have taught
     config: Config
-    promise: Promise  # the promised rates; `promising` returns the model with others
+    promise: Promise  #: the promised rates; `promising` returns the model with others
     score: Score
     calibration: Calibration
     namer: Namer
-    caution: Finding | None = None  # what breaks the promise: rows in runs, or that change in time
-    left_out: tuple[str, ...] = ()  # columns that were left out before the fit
+    caution: Finding | None = None  #: what breaks the promise: rows in runs or that change
+    left_out: tuple[str, ...] = ()  #: columns that were left out before the fit
 
     @classmethod
     def solve(cls, plan: Plan, evidence: Evidence, config: Config, *, promise: Promise) -> Self:
@@ -168,21 +168,13 @@ class Model(WithoutCaches):
             rows = terms.landmarks[terms.is_normal][:_N_MADE_UP]
             far = np.random.RandomState(0).choice([-_FAR_OUT, _FAR_OUT], size=rows.shape)
             scores, of = self._scores_of(rows + far.astype(rows.dtype)), MADE_UP
-        return check_threshold(
-            self.threshold,
-            scores,
-            of=of,
-            rate=self.promise.false_alarm_rate,
-            doubted=self.plan.labels.doubts_calibration,
-        )
+        rate, doubted = self.promise.false_alarm_rate, self.plan.labels.doubts_calibration
+        return check_threshold(self.threshold, scores, of=of, rate=rate, doubted=doubted)
 
     def warn_if_short(self) -> None:
         """Warn where there are too few held-out rows for the promise."""
-        self.calibration.warn_if_short(
-            self.promise.false_alarm_rate,
-            self.promise.confidence,
-            grouping=self.plan.holdout.grouping,
-        )
+        rate, confidence, _ = astuple(self.promise)
+        self.calibration.warn_if_short(rate, confidence, grouping=self.plan.holdout.grouping)
 
     def scores(self, X: Any) -> np.ndarray:
         """How anomalous each row of a table is."""
@@ -199,12 +191,9 @@ class Model(WithoutCaches):
         kind, probability = np.full(len(score), NORMAL, dtype=object), np.full(len(score), np.nan)
         named = self.namer.names(packed, likeness, rate=self.promise.unseen_rate)
         kind[alarm], probability[alarm] = named
+        p_value = self.calibration.p_value(score)
         return Verdicts(
-            score=score,
-            p_value=self.calibration.p_value(score),
-            alarm=alarm,
-            kind=kind,
-            kind_probability=probability,
+            score=score, p_value=p_value, alarm=alarm, kind=kind, kind_probability=probability
         )
 
     def kind_of(self, X: Any) -> np.ndarray:

@@ -65,12 +65,8 @@ class KindProbability(schemas.Kept):
         finite = distance[np.isfinite(distance)]
         nearest = distance.min(axis=1, initial=np.inf)
         mean = nearest[np.isfinite(nearest)].mean() if np.isfinite(nearest).any() else 0.0
-        start = cls(
-            prior=prior,
-            powers=_FIRST_POWERS,
-            reach=float(_NEAR * mean) or 1.0,
-            far=float(finite.max(initial=0.0)) or 1.0,
-        )
+        reach, far = float(_NEAR * mean) or 1.0, float(finite.max(initial=0.0)) or 1.0
+        start = cls(prior=prior, powers=_FIRST_POWERS, reach=reach, far=far)
         weight = prior[code] / prior[code].mean()
         powers = _most_likely(start._terms(votes, distance), np.log(prior), code, weight)
         return replace(start, powers=powers)
@@ -225,20 +221,22 @@ class Judges(schemas.Kept, WithoutCaches):
         rows, groups = np.arange(len(code)), examples.groups
         turn = rows - np.searchsorted(code, code)  # the rows of a kind in turn, or whole groups
         turn = np.unique(groups, return_inverse=True)[1] if len(groups) else turn
-        fold = turn % config.n_folds
-        parts = [np.flatnonzero(fold != f) for f in range(config.n_folds)]
+        n_folds, max_near = config.n_folds, config.max_near_rows
+        fold = turn % n_folds
+        parts = [np.flatnonzero(fold != f) for f in range(n_folds)]
         parts = [part if len(part) else rows for part in parts]  # only one fold has rows
         rng = np.random.RandomState(examples.key % 2**32)
         n = config.n_trees_per_fold if code[-1] else 1  # one kind alone gets all votes of any tree
         trees, shares = Trees.of_kinds(examples.rows, code, parts, rng, n=n)
-        return cls(
+        judges = cls(
             examples=examples,
             fold=fold,
             trees=trees,
             shares=shares,
-            n_folds=config.n_folds,
-            max_near=config.max_near_rows,
-        ).calibrated(learnt)
+            n_folds=n_folds,
+            max_near=max_near,
+        )
+        return judges.calibrated(learnt)
 
     def calibrated(self, learnt: Mapping[str, float]) -> Self:
         """The same with probabilities, by examples that are judged without their fold."""
@@ -249,12 +247,8 @@ class Judges(schemas.Kept, WithoutCaches):
         prior = [learnt.get(kind, 0.0) / self.examples.n_units(kind) for kind in self.sorted_kinds]
         probability = KindProbability.fitted(votes, distance, code, prior=np.maximum(prior, _TIES))
         unlike = np.stack([1 - probability(votes, distance), distance], axis=-1)
-        return replace(
-            self,
-            unlike_own=unlike[rows, code],
-            unlike_all=unlike.min(axis=1),
-            probability=probability,
-        )
+        own, least = unlike[rows, code], unlike.min(axis=1)
+        return replace(self, unlike_own=own, unlike_all=least, probability=probability)
 
     @cached_property
     def sorted_kinds(self) -> tuple[str, ...]:
@@ -297,13 +291,8 @@ class Judges(schemas.Kept, WithoutCaches):
         self, unlike: np.ndarray | None, weight: np.ndarray, unit: float, own: slice = slice(None)
     ) -> Ranks:
         assert unlike is not None
-        return Ranks(
-            unlike=unlike[own],
-            fold=self.fold[own],
-            weight=weight[own],
-            unit=unit,
-            n_folds=self.n_folds,
-        )
+        fold, n_folds = self.fold[own], self.n_folds
+        return Ranks(unlike=unlike[own], fold=fold, weight=weight[own], unit=unit, n_folds=n_folds)
 
     def is_likely(self, probability: np.ndarray, *, coverage: float) -> np.ndarray:
         """Which kinds are as probable as the own kind of so large a share of the examples."""

@@ -124,11 +124,11 @@ def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, g
 class Plan(WithoutCaches):
     """What the first rows decide. Models with equal plans can be merged."""
 
-    encoder: Encoder  # from tables to encoded rows, and back to words and units
-    terms: Terms  # what a row is scored by
-    holdout: HoldOut  # which rows calibrate
-    labels: LabelReading  # how labels are read
-    windows: Windows | None = None  # columns over the last rows of a run
+    encoder: Encoder  #: from tables to encoded rows, and back to words and units
+    terms: Terms  #: what a row is scored by
+    holdout: HoldOut  #: which rows calibrate
+    labels: LabelReading  #: how labels are read
+    windows: Windows | None = None  #: columns over the last rows of a run
     # While batches are learnt: names that occur only in rows beyond those of the plan, by column.
     # The encoder takes them for rare ones; those of no learnt row are removed at the end.
     provisional: NamesByColumn = field(default_factory=dict)
@@ -152,14 +152,9 @@ class Plan(WithoutCaches):
         )
         learnt = table.take(np.flatnonzero(split.learnt))
         encoder = Encoder.learn(learnt)
-        provisional = {
-            name: new
-            for name, learnt in encoder.name_columns.items()
-            if (
-                new := frozenset((more_names or {}).get(name, ()))
-                - {*learnt.frequent, *learnt.rare}
-            )
-        }
+        known = {n: {*own.frequent, *own.rare} for n, own in encoder.name_columns.items()}
+        more = {n: frozenset((more_names or {}).get(n, ())) - known[n] for n in known}
+        provisional = {n: new for n, new in more.items() if new}
         rare = {n: [*encoder.name_columns[n].rare, *sorted(provisional[n])] for n in provisional}
         encoder = encoder.with_rare_names(rare) if rare else encoder
         terms = Terms.choose(

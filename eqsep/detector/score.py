@@ -196,7 +196,6 @@ class Terms(schemas.Kept, WithoutCaches):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **of_encoder: Any) -> Self:
-        """The terms of these parts, with `deviations` and `pack` of an encoder."""
         terms = super().from_state(state, **of_encoder)
         ellipsoid, trees, pack = terms.ellipsoid, terms.trees, terms.pack
         n_axes = 0 if ellipsoid is None else ellipsoid.axes.shape[1]

@@ -565,17 +565,9 @@ def _add_in_double(X: Any, columns: Any, C: Any, total: Any, some: Any, out: Any
 
 @compiled
 def _add_in_single(
-    X: Any,
-    columns: Any,
-    C: Any,
-    total: Any,
-    some: Any,
-    out: Any,
-    places: Any,
-    common: Any,
-    sparse: Any,
+    X: Any, at: Any, C: Any, total: Any, some: Any, out: Any, places: Any, common: Any, sparse: Any
 ) -> None:
-    _add_dense(X, columns, C, total, some, out)
+    _add_dense(X, at, C, total, some, out)
     m = out.shape[1]
     for i in range(X.shape[0]):
         for k in range(places.shape[0]):

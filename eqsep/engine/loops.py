@@ -1,8 +1,7 @@
 """Compiled loops, the sums and exponentials that several modules share, and threads for rows.
 
 Numba caches compiled code on disk and checks only the loop's own file for changes. So a loop uses
-no names of other modules of this package, and its caller passes arrays of one type and layout: each
-loop is compiled once. The caller that has all rows divides them among threads, by `in_threads`.
+no names of other modules of this package, and its caller passes arrays of one type and layout.
 """
 
 import math
@@ -12,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from threading import local
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -21,40 +20,31 @@ from numba.extending import register_jitable
 from eqsep.arrays import is_foreign
 
 WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
-Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 _this = local()  # of each thread
 
 
-@overload
-def compiled(loop: Loop) -> Loop: ...
-
-
-@overload
-def compiled(*, fastmath: Collection[str]) -> Callable[[Loop], Loop]: ...
-
-
-def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Any:
+def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Callable[..., Any]:
     """Compile a loop by Numba when it is first called, and keep it on disk for other processes."""
     if loop is None:
         return partial(compiled, fastmath=fastmath)
     options = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
+    made: Callable[..., Any]
     try:
-        return njit(cache=True, **options)(loop)
+        made = njit(cache=True, **options)(loop)
     except RuntimeError:  # there is no folder to keep it in
-        return njit(**options)(loop)
+        made = njit(**options)(loop)
+    return made
 
 
-def shared(formula: Loop) -> Loop:
+def shared(formula: Any) -> Any:
     """Let both loops and plain Python call a formula."""
-    made: Loop = register_jitable(formula)
-    return made
+    return register_jitable(formula)
 
 
-def inlined(part: Loop) -> Loop:
+def inlined(part: Any) -> Any:
     """Make a function a part of the loops that call it, to be compiled with them alone."""
-    made: Loop = njit(inline="always")(part)
-    return made
+    return njit(inline="always")(part)
 
 
 def weighted_sums(k: np.ndarray, functions: np.ndarray) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Tiles of rows and landmarks, their products, and walks through trees, compiled for a GPU.
 
-Rows and landmarks come by column, (d, n) and (d, m), with n and m multiples of a tile's sides, so
-that neighbours are read together and nothing is masked.
+Rows and landmarks come by column, (d, n) and (d, m), with n and m multiples of a tile's sides.
 """
 
 import triton

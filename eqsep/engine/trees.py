@@ -1,7 +1,6 @@
 """Trees that are grown once, with leaves that hold sums: how anomalous the rows of a leaf were.
 
-With many labels, trees separate labelled anomalies from other rows better than any distance. The
-leaves of a row depend on the row alone, so what leaves hold adds up like every other sum.
+The leaves of a row depend on the row alone, so what leaves hold adds up like every other sum.
 """
 
 from dataclasses import dataclass, replace
@@ -182,7 +181,6 @@ class Trees(Kept):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The trees of these parts: every path must end, and each node be in one place."""
         made = super().from_state(state, **others)
         numbers = ("root", "column", "left", "right")
         made = replace(made, **{name: state[name].astype(np.int32) for name in numbers})

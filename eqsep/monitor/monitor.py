@@ -32,30 +32,15 @@ _ARRAYS = ("accounts", "scores", "sums", "squares")
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen in one episode: the rows watched since the model last changed.
+    """What was seen in one episode: the rows watched since the model last changed."""
 
-    Attributes
-    ----------
-    episode : int
-        1 for the first; each change of the model begins another.
-    rows : int
-    alarms : int
-        Rows above the threshold.
-    martingale, highest : float
-        The capital of the bet against exchangeability, now and at its highest.
-    broken_at : int or None
-        The number of the row at which it exceeded 1 / delta, counted from 1 in the episode.
-    units : int or None
-        Groups or blocks of time that have ended, each of which is one bet. None if rows are watched
-        one by one.
-    """
-
-    episode: int = 1
+    episode: int = 1  #: each change of the model begins another
     rows: int = 0
-    alarms: int = 0
-    martingale: float = 1.0
-    highest: float = 1.0
-    broken_at: int | None = None
+    alarms: int = 0  #: rows above the threshold
+    martingale: float = 1.0  #: the capital of the bet against exchangeability
+    highest: float = 1.0  #: the most that it was
+    broken_at: int | None = None  #: the row at which it exceeded 1 / delta, from 1 in the episode
+    #: groups or blocks of time that have ended, each one bet; None if rows are watched one by one
     units: int | None = None
 
     @property
@@ -68,11 +53,11 @@ class Watched:
 class History:
     """An episode over time."""
 
-    rows: np.ndarray  # after how many rows each point is
-    martingale: np.ndarray  # the capital then
-    alarms: np.ndarray  # how many rows had raised an alarm
-    shift_rows: np.ndarray  # after how many rows each shift is
-    shifts: dict[str, np.ndarray]  # how far the mean of each column had moved, in standard errors
+    rows: np.ndarray  #: after how many rows each point is
+    martingale: np.ndarray  #: the capital then
+    alarms: np.ndarray  #: how many rows had raised an alarm
+    shift_rows: np.ndarray  #: after how many rows each shift is
+    shifts: dict[str, np.ndarray]  #: how far the mean of each column had moved, in standard errors
 
 
 @dataclass(frozen=True)
@@ -85,25 +70,13 @@ class ColumnShift:
 
 @dataclass(frozen=True)
 class Recent:
-    """What to look at in the last rows, whether or not the scores have changed.
+    """What to look at in the last rows, whether or not the scores have changed."""
 
-    Attributes
-    ----------
-    rows, alarms : int
-        The last 1,000 rows or a few more, or all if there are fewer; those above the threshold.
-    too_many : bool
-        Whether these are more alarms than the promise and chance allow.
-    far : float
-        The number of standard errors from which a column has moved; infinite for few rows.
-    moved : tuple of ColumnShift
-        The columns that have, the farthest first.
-    """
-
-    rows: int
-    alarms: int
-    too_many: bool
-    far: float
-    moved: tuple[ColumnShift, ...]
+    rows: int  #: the last 1,000 rows or a few more, or all if there are fewer
+    alarms: int  #: those above the threshold
+    too_many: bool  #: whether these are more alarms than the promise and chance allow
+    far: float  #: the standard errors from which a column has moved; infinite for few rows
+    moved: tuple[ColumnShift, ...]  #: the columns that have, the farthest first
 
     @property
     def alarm_rate(self) -> float:
@@ -143,9 +116,8 @@ class Monitor:
     random_state : int, default=0
         Breaks ties between equal scores.
     quiet_only : bool, default=False
-        Bet on rows below the threshold alone, against held-out rows below it, so that anomalies
-        that raise an alarm are no evidence of drift, however many there are. Normal rows that have
-        moved beyond the threshold are none either: see `Recent.too_many` for these.
+        Bet on rows below the threshold alone, so that anomalies that raise an alarm are no evidence
+        of drift. Normal rows that have moved beyond it are none either: see `Recent.too_many`.
 
     Attributes
     ----------
@@ -347,9 +319,8 @@ class Monitor:
     def shifts(self) -> list[ColumnShift]:
         """How far the mean of each column has moved from the held-out rows, the farthest first.
 
-        The mean is that of the last 500 to 1,000 rows, or groups; of a column that is encoded as
-        several values, the one that has moved most. Of many columns some are 3 standard errors away
-        by chance: see `recent` for the limit beyond which they have moved.
+        The mean is that of the last 500 to 1,000 rows, or groups. Of many columns some are 3
+        standard errors away by chance: see `recent` for the limit beyond which they have moved.
         """
         moved = zip(self._columns, self._moved(self._jumper.n).tolist(), strict=True)
         known = [ColumnShift(column, errors) for column, errors in moved if errors == errors]
@@ -359,8 +330,7 @@ class Monitor:
         """What to look at in the last rows: columns that have moved, and too many alarms.
 
         Each is a false alert with probability at most delta in an episode, if one looks every 50
-        rows or less often; for columns as far as means of 100 and more rows are normal. With
-        groups, only the bet shows whether there are too many alarms.
+        rows or less often. With groups, only the bet shows whether there are too many alarms.
         """
         seen, model = self.watched, self.detector.model_
         before = self._points[self._points[:, 0] <= seen.rows - _RECENT]
