@@ -114,7 +114,7 @@ def by_detector(detector: Detector, fresh: Rows) -> Said:
     probability, kinds = namer.probabilities(packed), np.array(model.kinds)
     return Said(
         kind=kinds[probability.argmax(axis=1)],
-        unseen=namer.names(packed, likeness, rate=RATE).kind == UNSEEN,
+        unseen=namer.names(packed, likeness, rate=RATE)[0] == UNSEEN,
         probability=probability.max(axis=1),
         sets={
             "marginal": namer.members(packed, coverage=COVERAGE)[0],

@@ -684,3 +684,12 @@ def test_too_few_rows_are_left_for_a_promise():
     X, y = table(np.random.default_rng(0), planted=0.4, n=250, n_labelled=200)
     with pytest.warns(CalibrationWarning, match=r"there are \d+, besides \d+ that are taken for"):
         quick(random_state=0).fit(X, y)
+
+
+def test_small_cases_by_hand():
+    rows = np.concatenate([np.linspace(0, 0.3, 900), np.linspace(0.5, 1, 100)])
+    assert round(anomalies_among(rows, np.linspace(0.5, 1, 99))) == 68
+    counts = rows_that_count(np.array([0.2, 0.9, 0.8, 0.1]), np.array([0.7, 0.85, 0.9]), 1.5)
+    assert counts.tolist() == [True, True, False, True]
+    survival = Calibration(np.array([0.1, 0.2, 0.4])).survival([0.0, 0.1, 0.3, 0.4, 0.8])
+    assert survival.tolist() == [1.0, 0.75, 0.375, 0.25, 0.125]

@@ -414,3 +414,10 @@ def test_runs_of_a_test_bench_follow_themselves(home_of):
 def test_a_column_that_holds_no_times_is_said():
     with pytest.raises(UserError, match=r"'run' does not hold times: .* such as 'run 0'"):
         detector().fit(X, Y, time="run")
+
+
+def test_how_many_rows_are_held_out():
+    sizes = (10, 300, 1000, 50_000, 200_000, 1_000_000)
+    want = [5, 99, 199, 3999, 7999, 19_999]
+    assert [n_held_out(n, config=Config()) for n in sizes] == want
+    assert [groups_needed(rate) for rate in (0.01, 0.1)] == [198, 18]

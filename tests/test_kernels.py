@@ -15,7 +15,8 @@ from sklearn.metrics.pairwise import (
     rbf_kernel,
 )
 
-from eqsep.engine.kernels import PAIRWISE, SparseLaplacian, SquaredDistance, unit_of
+from eqsep.engine.kernels import PAIRWISE, SparseLaplacian, SquaredDistance, are_powers, unit_of
+from eqsep.engine.loops import mean_of_powers
 from eqsep.kernels import (
     LOCAL_KERNELS,
     RBF,
@@ -254,3 +255,8 @@ def test_of_several_bandwidths_a_laplacian_kernel_is_the_mean(powers, make):
 
 def test_the_kernels_of_scikit_learn_are_all_known_by_their_names():
     assert set(PAIRWISE) == set(kernel_metrics())
+
+
+def test_powers_are_few_powers_of_two_in_rising_order():
+    assert [are_powers(p) for p in ([1, 2, 8], [2, 1], [3], [])] == [True, False, False, False]
+    assert mean_of_powers(np.array([[0.5]]), (1, 4)) == 0.28125

@@ -549,3 +549,11 @@ def test_looks_are_wrong_at_most_so_often():
     assert 0 < (np.abs(off) > np.array(far)[:, None]).any(axis=(1, 2)).mean() <= delta + 2 * error
     assert far_off(delta, rows=99, n_values=5) == np.inf
     assert not too_many(50, 50, rank=0, n_held=30, chance=0.5)
+
+
+def test_a_bet_on_low_p_values_wins():
+    ranks, jumper = SequentialRanks([0.0, 1.0, 2.0]), SimpleJumper()
+    assert (ranks.p_value(9.0, tie=0.5), ranks.p_value(1.5, tie=0.5)) == (0.125, 0.5)
+    for _ in range(30):
+        jumper.bet(0.02)
+    assert round(jumper.capital) == 24788

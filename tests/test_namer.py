@@ -170,7 +170,7 @@ def test_a_name_is_the_likeliest_kind_or_unseen():
     assert_allclose(probability[unseen], 0.05 / (p[unseen] + 0.05))
     assert_array_equal(kind[~unseen], np.array(namer.kinds)[every[~unseen].argmax(axis=1)])
     assert_array_equal(probability[~unseen], every[~unseen].max(axis=1))
-    assert namer.names(new[:0], None, rate=0.05).kind.tolist() == []
+    assert namer.names(new[:0], None, rate=0.05)[0].tolist() == []
 
 
 def test_likeness_to_a_kind_with_few_rows_keeps_a_row_from_being_unseen():
@@ -180,7 +180,7 @@ def test_likeness_to_a_kind_with_few_rows_keeps_a_row_from_being_unseen():
     assert not namer.needs_kind_likeness(0.2)
     far = np.full((3, 2), 40, np.float32)
     likeness = np.array([[0.0, 0.1, 0.0], [0.0, LIKE + 0.1, 0.0], [0.9, 0.7, 0.0]])
-    assert (namer.names(far, likeness, rate=0.05).kind == "unseen").tolist() == [True, False, True]
+    assert (namer.names(far, likeness, rate=0.05)[0] == "unseen").tolist() == [True, False, True]
 
 
 def test_sets_hold_kinds_as_probable_as_the_own_kind_of_most_examples():
@@ -230,7 +230,7 @@ def test_the_promises_are_kept_for_rows_alone():
         own = np.arange(60), (kind == "valve").astype(int)
         missed.append(np.mean(~namer.members(new, coverage=0.9)[0][own]))
         by_kind.append(np.mean(~namer.members(new, coverage=0.9, by_kind=True)[0][own]))
-        unseen.append(np.mean(namer.names(new, None, rate=0.1).kind == "unseen"))
+        unseen.append(np.mean(namer.names(new, None, rate=0.1)[0] == "unseen"))
     for rate in (missed, by_kind, unseen):
         error = np.std(rate, ddof=1) / np.sqrt(len(rate))
         assert np.mean(rate) < 0.1 + 2.5 * error
@@ -251,7 +251,7 @@ def test_without_a_promise_the_most_alike_kind_is_the_name_where_it_is_alike_eno
     with pytest.raises(UserError, match="no rows of its kinds to compare with"):
         namer.p_values(new)
     nobody = namer_of(empty, kinds=())
-    assert nobody.names(new, None, rate=0.05).kind.tolist() == ["unseen"] * 3
+    assert nobody.names(new, None, rate=0.05)[0].tolist() == ["unseen"] * 3
 
 
 def test_a_kind_without_a_kept_row_is_in_no_doubt_and_never_the_likeliest():

@@ -8,21 +8,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eqsep.detector.audit import (
-        NewKindWarning,
-        RepeatedRowsWarning,
-        Repeats,
-        learnt_before,
-        suspects,
-    )
-    from eqsep.detector.calibration import CalibrationWarning
-    from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_column
-    from eqsep.detector.config import Config
-    from eqsep.detector.detector import Detector
-    from eqsep.detector.model import Model
-    from eqsep.detector.namer import KindSets
-    from eqsep.detector.plan import Plan
-    from eqsep.detector.runs import PersistentAlarms, Runs, Windows
+    from eqsep.detector.audit import NewKindWarning as NewKindWarning
+    from eqsep.detector.audit import RepeatedRowsWarning as RepeatedRowsWarning
+    from eqsep.detector.audit import Repeats as Repeats
+    from eqsep.detector.audit import learnt_before as learnt_before
+    from eqsep.detector.audit import suspects as suspects
+    from eqsep.detector.calibration import CalibrationWarning as CalibrationWarning
+    from eqsep.detector.closedness import ColumnClosedness as ColumnClosedness
+    from eqsep.detector.closedness import End as End
+    from eqsep.detector.closedness import closedness_by_column as closedness_by_column
+    from eqsep.detector.config import Config as Config
+    from eqsep.detector.detector import Detector as Detector
+    from eqsep.detector.model import Model as Model
+    from eqsep.detector.namer import KindSets as KindSets
+    from eqsep.detector.plan import Plan as Plan
+    from eqsep.detector.runs import PersistentAlarms as PersistentAlarms
+    from eqsep.detector.runs import Runs as Runs
+    from eqsep.detector.runs import Windows as Windows
 
 _MODULES = {
     "audit": ("NewKindWarning", "RepeatedRowsWarning", "Repeats", "learnt_before", "suspects"),
@@ -37,25 +39,7 @@ _MODULES = {
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = [
-    "CalibrationWarning",
-    "ColumnClosedness",
-    "Config",
-    "Detector",
-    "End",
-    "KindSets",
-    "Model",
-    "NewKindWarning",
-    "PersistentAlarms",
-    "Plan",
-    "RepeatedRowsWarning",
-    "Repeats",
-    "Runs",
-    "Windows",
-    "closedness_by_column",
-    "learnt_before",
-    "suspects",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,4 @@
-"""Audit: rows learnt twice, rows that were not learnt well, and rows to judge next.
-
-Rows are held out, or kept to name alarms by, by a hash of their values: of rows that were learnt
-before, those that would be held out or kept now already are.
-"""
+"""Audit: rows learnt twice, rows that were not learnt well, and rows to judge next."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -43,20 +39,11 @@ class RepeatedRowsWarning(EqsepWarning):
 
 @dataclass(frozen=True)
 class Repeats:
-    """How many rows that are to be held out are held out already.
+    """How many rows that are to be held out are held out already."""
 
-    Attributes
-    ----------
-    checked, found : int
-        Rows that are to be held out, and those among them that already are.
-    by_chance : float
-        The share found among new rows because values of this table repeat: an upper bound, from
-        the number of equal held-out rows.
-    """
-
-    checked: int
-    found: int
-    by_chance: float
+    checked: int  #: rows that are to be held out
+    found: int  #: those among them that already are
+    by_chance: float  #: the share found among new rows because values repeat: an upper bound
 
     @property
     def share(self) -> float:
@@ -105,10 +92,8 @@ def suspects(
     """The calibrating rows that score highest, unlabelled or doubted: for a person to judge.
 
     These are rows without a label, or those labelled normal where all are labelled and doubted. An
-    anomaly among them makes the threshold too high. To correct one, `forget` it with the label that
-    it had and `partial_fit` it with its kind, or fit again. Leave a row that turns out to be normal
-    as it is: in a new fit labelled normal rows alone would set the threshold, and these few are
-    those that score highest.
+    anomaly among them makes the threshold too high: `forget` it with the label that it had and
+    `partial_fit` it with its kind. Leave a row that turns out to be normal as it is.
 
     Parameters
     ----------
@@ -160,14 +145,8 @@ def rows_to_learn(
     return table, labels
 
 
-# Rows learnt twice
-
-
 def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
-    """Warn if more evidence shows that some of its rows were learnt before.
-
-    A model of version 0.1 keeps no anomalies: there they count as learnt if they are landmarks.
-    """
+    """Warn if rows were learnt before; anomalies of a version 0.1 model if they are landmarks."""
     rows = more.held_out.normal
     found, again = _repeats(model, rows), are_among(anomalies, model.plan.terms.landmarks).sum()
     keeps_none = not model.plan.holdout.keeps_kinds
@@ -213,10 +192,7 @@ def _warn_of_repeats(
 
 
 def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
-    """The places of the rows of an aligned table that calibrate: normal and held out.
-
-    Where groups are held out but the rows come without theirs, any normal row may be one.
-    """
+    """The places of normal rows that are held out; without their groups, of any normal row."""
     normal, holdout = labels.code == 0, model.plan.holdout
     if holdout.grouping is not None and table.groups is None:
         return np.flatnonzero(normal)
@@ -243,9 +219,6 @@ def _as_bytes(rows: np.ndarray) -> Iterable[bytes]:
     return map(bytes, np.ascontiguousarray(rows))
 
 
-# Rows that were not learnt well
-
-
 class NewKindWarning(EqsepWarning):
     """Rows learnt after the first fit are not recognised as their labels say."""
 
@@ -253,11 +226,7 @@ class NewKindWarning(EqsepWarning):
 def warn_of_rows(
     model: Model, rows: np.ndarray, labels: RowLabels, *, known: RowLabels, judged: bool = False
 ) -> None:
-    """Warn of labels unlike those before, and of rows that the model does not take as labelled.
-
-    Few normal rows should raise an alarm, unless they were `judged` because they did, and most rows
-    of a kind beyond `known` should raise one that names it.
-    """
+    """Warn of labels unlike those before, and of rows that the model does not take as labelled."""
     warn_of(check_row_labels(labels, known=known))
     _warn_of_far_rows(model, rows[labels.code == 0], judged=judged)
     for code, kind in enumerate(labels.kinds[len(known.kinds) :], start=1 + len(known.kinds)):
@@ -306,9 +275,8 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
             f"no landmark of the first fit is near them, and they are too few to be named without "
             f"({rows_for(rate):,} are needed). Fit again with these rows too."
         )
-    warn(
-        NewKindWarning(
-            f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an alarm "
-            f"and {named:.0%} are distinguished from other kinds now that they are learnt: {advice}"
-        )
+    message = (
+        f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an alarm and "
+        f"{named:.0%} are distinguished from other kinds now that they are learnt: {advice}"
     )
+    warn(NewKindWarning(message))

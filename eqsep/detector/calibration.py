@@ -82,12 +82,7 @@ class Calibration(schemas.Kept, WithoutCaches):
     = (1 + the number of their scores >= s) / (n + 1) is at most a with probability a or less.
 
     Where whole groups were held out, each of the J groups counts the same (hierarchical conformal
-    prediction): p(s) = (1 + the sum over groups of the share of rows with a score >= s) / (J + 1),
-    for a row of a new group. The 1 is the most that its own share can be; where all its rows are at
-    hand, their share takes its place.
-
-    Rows without a label may be anomalies. These do not count, as far as held-out labelled anomalies
-    show how many there are.
+    prediction): p(s) = (1 + the sum over groups of the share of rows with a score >= s) / (J + 1).
 
     >>> calibration = Calibration(np.arange(199.0))
     >>> calibration.threshold(0.01), calibration.p_value(np.array([0.0, 500.0]))
@@ -107,8 +102,6 @@ class Calibration(schemas.Kept, WithoutCaches):
         "n_anomalies": schemas.NOT_NEGATIVE,
         "groups": schemas.array_of(None, kinds="u"),
     }
-
-    # Which rows count
 
     @cached_property
     def _is_normal(self) -> np.ndarray:
@@ -159,8 +152,6 @@ class Calibration(schemas.Kept, WithoutCaches):
         sums = np.append(np.cumsum(self.weights[order][::-1])[::-1], 0.0)
         above = sums[np.searchsorted(scores[order], scores[order], "right")]
         return scores[order], sums, -(1 + above)
-
-    # Thresholds and promises
 
     def rank(self, rate: float, confidence: float | None = None) -> int:
         """Which of the largest scores is the threshold of a promise; 0 if it cannot be kept."""
@@ -220,8 +211,6 @@ class Calibration(schemas.Kept, WithoutCaches):
             hint = f"{hint[:-1]}, or set confidence=None: on average it can be promised."
         warn(CalibrationWarning(message, hint=hint, topic=topic, more=more, rate=enough))
 
-    # P-values and chances
-
     def p_value(self, score: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
         """p(s) for each score, of single rows or of all rows of new `groups`."""
         ordered, from_the_top, _ = self._from_the_top
@@ -231,16 +220,7 @@ class Calibration(schemas.Kept, WithoutCaches):
         return p if groups is None else p.round(12)  # thirds add up to one
 
     def survival(self, score: Any) -> np.ndarray:
-        """The share of new normal rows that score higher: a p-value without steps.
-
-        At a score of the calibration set it is the weight of those that score as high, over n + 1;
-        in between it is linear, and beyond the highest it falls as 1 / s. So it is within 1 / (n +
-        1) of the p-value, and orders rows that share one.
-
-        >>> calibration = Calibration(np.array([0.1, 0.2, 0.4]))
-        >>> calibration.survival([0.0, 0.1, 0.3, 0.4, 0.8]).tolist()
-        [1.0, 0.75, 0.375, 0.25, 0.125]
-        """
+        """The share of new normal rows that score higher: a p-value without steps."""
         scores, from_the_top, _ = self._from_the_top
         ordered, first = np.unique(scores, return_index=True)
         as_high = from_the_top[first]
@@ -258,11 +238,8 @@ class Calibration(schemas.Kept, WithoutCaches):
         both = np.column_stack([q, np.broadcast_to(c, q.shape)])
         return np.asarray(both / (q + c)[:, None])
 
-    # What is kept
-
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The calibration of these parts."""
         made = super().from_state(state, **others)
         if len(made.groups) not in (0, len(made.scores)) or made.groups.dtype != np.uint64:
             schemas.damaged("its held-out rows have more groups, or fewer, than there are")
@@ -282,11 +259,7 @@ def certified_rank(n: int, *, rate: float, confidence: float) -> int:
 
 
 def rate_interval(n: int, k: int) -> RateInterval:
-    """Where the rate of one model lies if its threshold is the k-th largest of n scores.
-
-    >>> [f"{share:.2%}" for share in rate_interval(499, 5)]
-    ['1.00%', '0.33%', '2.04%']
-    """
+    """Where the rate of one model lies if its threshold is the k-th largest of n scores."""
     if not 0 < k <= n:
         return RateInterval(*(float(k > n),) * 3)
     from scipy.special import betaincinv  # likewise
@@ -325,15 +298,9 @@ def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
 def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float:
     """How many of the calibrating rows, at least, are anomalies of the seen kinds.
 
-    Let S be the share of held-out anomalies with a likeness of t or more. Then x = (the rows with
-    such a likeness, less the 1 % of all rows that may be normal) / S rows are anomalies. The
-    variance of x is (1 - S) / S times x, since anomalies are here by chance, plus x² / m, since S
-    is known from m held-out ones. The result is x less one standard error, the least for three t:
-    where normal rows are as much like the seen kinds as anomalies are, the higher t show it.
-
-    >>> rows = np.concatenate([np.linspace(0, 0.3, 900), np.linspace(0.5, 1, 100)])
-    >>> round(anomalies_among(rows, np.linspace(0.5, 1, 99)))
-    68
+    Let S be the share of the m held-out anomalies with a likeness of t or more. Then x = (the rows
+    with such a likeness, less the 1 % of all rows that may be normal) / S are anomalies. The result
+    is x less one standard error, the least for three t; S is known from m rows, and x by chance.
     """
     m, highest = len(anomaly_likeness), np.sort(anomaly_likeness)[::-1]
     if not m:
@@ -351,15 +318,7 @@ def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float
 def rows_that_count(
     scores: np.ndarray, anomaly_scores: np.ndarray, n_anomalies: float
 ) -> np.ndarray:
-    """Which rows still count once the anomalies among them are left out.
-
-    Of the rows that score t or more, as many are left out as are anomalies: their number in all,
-    times the share of held-out anomalies that score t or more, rounded down. Which rows these are
-    nobody can say; for the threshold their number above each score is enough.
-
-    >>> rows_that_count(np.array([0.2, 0.9, 0.8, 0.1]), np.array([0.7, 0.85, 0.9]), 1.5).tolist()
-    [True, True, False, True]
-    """
+    """Which rows count: of those that score t or more, as many do not as are anomalies."""
     order = np.argsort(-scores, kind="stable")
     below = np.searchsorted(np.sort(anomaly_scores), scores[order], side="left")
     share = (len(anomaly_scores) - below) / (len(anomaly_scores) + 1)
@@ -374,10 +333,7 @@ def rows_that_count(
 
 
 def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
-    """Which rows of a batch to select, by Benjamini and Hochberg, at most a share `fdr` falsely.
-
-    Conformal p-values with the same held-out rows depend on each other in a way that is allowed.
-    """
+    """Which rows of a batch to select, by Benjamini and Hochberg, at most a share `fdr` falsely."""
     from scipy.stats import false_discovery_control  # imported lazily: slow, and rarely needed
 
     fdr = checked_fdr(fdr)

@@ -22,24 +22,14 @@ _BEYOND = np.geomspace(_NEAREST, _FARTHEST, _OUTSIDE).round(6)
 
 @dataclass(frozen=True)
 class End:
-    """Where a column leaves what normal rows have.
+    """Where a column leaves what normal rows have."""
 
-    Attributes
-    ----------
-    where : {"below", "above", "new name", "missing"}
-    alarm : float
-        The share of the rows that raise an alarm as far out as was tried.
-    since : str or None
-        The value, going outwards from the median, from which at least half of them do; None if no
-        distance is enough, or the end has no distance.
-    beyond : float or None
-        How far that value is beyond the normal rows, in ranges of theirs; 0 among them.
-    """
-
-    where: str
-    alarm: float
-    since: str | None = None
-    beyond: float | None = None
+    where: str  #: "below", "above", "new name" or "missing"
+    alarm: float  #: the share of the rows that raise an alarm as far out as was tried
+    since: str | None = (
+        None  #: the value, going outwards, from which half of them do, if there is one
+    )
+    beyond: float | None = None  #: how far that is beyond the normal rows, in ranges of theirs
 
     @property
     def rings(self) -> bool:
@@ -54,26 +44,14 @@ class End:
 
 @dataclass(frozen=True)
 class ColumnClosedness:
-    """The scores of normal rows in which one column takes other values.
-
-    Attributes
-    ----------
-    column : str
-    values : tuple of str
-        What the column was set to.
-    position : ndarray of shape (n_values,) or None
-        Where a number lies: at the share of normal rows that are smaller, from 0 to 1, and d ranges
-        beyond them at 1 + d / (1 + d) or -d / (1 + d). None for a column of names.
-    score : ndarray of shape (n_values, 3)
-        The 10 %, 50 % and 90 % quantiles of the scores.
-    threshold : float
-    ends : tuple of End
-    """
+    """The scores of normal rows in which one column takes other values."""
 
     column: str
-    values: tuple[str, ...]
+    values: tuple[str, ...]  #: what the column was set to
+    #: where a number lies: the share of normal rows that are smaller, and d ranges beyond them at
+    #: 1 + d / (1 + d) or -d / (1 + d); None for a column of names
     position: np.ndarray | None
-    score: np.ndarray
+    score: np.ndarray  #: the 10 %, 50 % and 90 % quantiles of the scores, (n_values, 3)
     threshold: float
     ends: tuple[End, ...]
 
@@ -180,10 +158,7 @@ def _vary(
 def _numbers(
     numbers: np.ndarray, chosen: np.ndarray, unit: str
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Values within and beyond the range, for each row; their positions; and their texts.
-
-    A date keeps its hour, and where more than some weeks are spanned its weekday, in every row.
-    """
+    """Values for each row, whose dates keep hour and weekday; their positions; their texts."""
     there = numbers[~np.isnan(numbers)]
     share = np.linspace(0, 1, _INSIDE)
     inside = np.quantile(there, share, method="nearest") if len(there) else np.zeros(_INSIDE)

@@ -16,9 +16,8 @@ UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 class Config:
     """Every number that a fit depends on, with its default.
 
-    `Detector` has parameters for the common ones; set others with
-    ``Detector(config=Config(n_trees=100))``. Values that begin with `doubted_` replace their
-    namesakes where rows that nobody has called anomalous may be anomalies.
+    Pass them by ``Detector(config=Config(n_trees=100))``. Those that begin with `doubted_` replace
+    their namesakes where rows that nobody has called anomalous may be anomalies.
 
     Attributes
     ----------
@@ -36,8 +35,7 @@ class Config:
     vote_weight, doubted_vote_weight : float
         Of their vote in the score.
     tree_columns, max_tree_columns : float, int
-        The share of the columns among which a split is chosen, each with a random limit, and the
-        most of them.
+        The share of the columns among which a split is chosen, and the most of them.
     min_leaf, doubted_min_leaf : int
         The fewest rows of a leaf.
     max_tree_normal, max_tree_anomalous : int
@@ -55,8 +53,7 @@ class Config:
     n_folds, n_trees_per_fold : int
         Of the cross-conformal test by which alarms are named.
     max_kind_rows, max_near_rows : int
-        The most rows of a kind kept to name alarms by (fewer where rows are wide), and the most to
-        which distances are taken.
+        The most rows of a kind kept to name alarms by, and the most to which distances are taken.
     max_sample, max_sample_anomalies : int
         The most rows of a stream from which a plan is chosen, and the number of anomalies up to
         which these may exceed their share.

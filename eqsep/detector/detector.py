@@ -15,12 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.checks import CAUTIONS, Finding, check_doubt, warn_of
-from eqsep.detector.audit import (
-    rows_to_learn,
-    warn_of_common_rows,
-    warn_of_repeats,
-    warn_of_rows,
-)
+from eqsep.detector.audit import rows_to_learn, warn_of_common_rows, warn_of_repeats, warn_of_rows
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.detector.config import UNLABELLED_ROWS, Config
 from eqsep.detector.evidence import Evidence, gather
@@ -67,29 +62,26 @@ def _without_contamination(init: _Init[_P]) -> _Init[_P]:
 class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
     """Alarms for the kinds of anomaly that were seen, and for those that were not.
 
-    Rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a local kernel
-    k: 1 at normal rows, 0 at anomalous ones. The score is max(|1 - f(x)|, t(x)) + v t(x) + e(x):
-    far from everything it is at least 1, so the normal region is closed. t is the vote of trees
-    that know the labelled anomalies, and e is above 0 where columns do not move together as in
-    normal rows. The threshold comes from held-out normal rows by split conformal prediction, so
-    that a new normal row raises an alarm at the promised rate.
+    f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a local kernel k: 1 at normal rows, 0
+    at anomalous ones. The score is max(|1 - f(x)|, t(x)) + v t(x) + e(x), so the normal region is
+    closed. t is the vote of trees that know the labelled anomalies, and e is above 0 where columns
+    do not move together as in normal rows. The threshold comes from held-out normal rows by split
+    conformal prediction: a new normal row raises an alarm at the promised rate.
 
     Parameters
     ----------
     normal : label, default=None
-        Which label is normal; by default 0, False, or a name that is "normal", "benign", "ok" or
-        "regular" in any case. Other labels are an error if none of them is named.
+        Which label is normal; by default 0, False, or "normal", "benign", "ok" or "regular" in any
+        case.
     false_alarm_rate : float, default=0.01
         The share of new normal rows that may raise an alarm. It may be changed after fitting, as
         may `confidence`, `unseen_rate` and `device`.
     confidence : float, default=None
         With 0.95, 95 of 100 models keep the rate; None: models keep it on average.
     unseen_rate : float, default=0.05
-        The share of rows of seen kinds that may be called "unseen": the lower, the fewer alarms of
-        unseen kinds are.
+        The share of rows of seen kinds that may be called "unseen".
     n_landmarks : int, default=None
-        How many rows become landmarks, up to a third of them anomalous. Time to score grows with
-        it, time to fit with its square.
+        How many rows become landmarks. Time to score grows with it, time to fit with its square.
     bandwidth : float, default=None
         Of the kernel, in units of the median distance between landmarks: larger is wider.
     alpha : float, default=None
@@ -103,14 +95,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         The weight of a row without a label, as a normal one, where others are labelled normal and
         it is neither trusted nor doubted.
     plan : Plan, default=None
-        The `plan_` of another detector, to learn what can be merged with it: landmarks, bandwidth,
-        trees and windows are then those of the plan, and other values of them are refused.
+        The `plan_` of another detector, with its landmarks, bandwidth, trees and windows, to learn
+        what can be merged with it.
     window : int, default=None
         The number of last rows of a run over which columns of numbers get further columns
         (`eqsep.detector.Windows`).
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where tables are encoded and scored, and kernel values summed: "cuda" is a GPU, "auto" a GPU
-        if there is one; needs PyTorch. It is not in a model's file.
+        Where rows are scored: "cuda" is a GPU, "auto" a GPU if there is one; needs PyTorch. It is
+        not in a model's file.
     random_state : int, RandomState or None, default=None
     config : Config, default=None
         All other numbers that a fit depends on, and the defaults of `n_landmarks`, `bandwidth`,
@@ -223,8 +215,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         X : frame of pandas or polars, table of pyarrow, array, sparse matrix, list of rows or dicts
             Or batches of them: a `pyarrow.dataset.Dataset`, a function that returns an iterator, or
             an iterable, of tables or pairs (table, labels). They may exceed memory and are read
-            twice; an iterator is read once. A sparse matrix of more than 40 million values, zeros
-            included, is learnt in batches.
+            twice; an iterator is read once.
         y : array-like of shape (n_rows,), default=None
             0 / 1, or names of kinds and of the normal one; None or NaN where nothing is known. For
             batches that are not pairs, the name of the column of labels.
@@ -232,16 +223,13 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             The recording, machine or card of each row, and when it was taken (numbers, dates), or
             the names of such columns of `X`. Then whole groups, or blocks of time, calibrate.
         sample_weight : array-like of shape (n_rows,) or str, default=None
-            The weight of each row, or the name of such a column of `X`. A weight of 2 is the row
-            twice in all sums over learnt rows; 0 leaves it out. A row that calibrates does so once,
-            whatever its weight: the promise is for rows as they come.
+            The weight of each row, or the name of such a column of `X`: 2 is the row twice, 0
+            leaves it out. A row that calibrates does so once, whatever its weight.
 
         Notes
         -----
-        For batches that are read twice, the first pass counts labels and names and draws a sample
-        of up to 100,000 rows. If that is all of them, the fit is that in memory. Otherwise
-        encoding, landmarks and trees come from the sample (of an iterator, from the first rows),
-        and the sums, the kinds, and which normal rows calibrate from all rows.
+        Of more than 100,000 rows in batches, encoding, landmarks and trees come from a sample (of
+        an iterator, from the first rows), all else from all rows.
 
         Examples
         --------
@@ -357,10 +345,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """Unlearn rows that were learnt, with the labels, groups, times and weights that they had.
 
         Landmarks taken from such rows, and the encoding of the columns, stay. A kind without rows
-        is no longer a seen one. Only sums are kept of learnt rows: a row that was never learnt, or
-        with another label, is refused only where it would be held out, or where more rows are to go
-        than are there. A detector that has forgotten all rows is not fitted: `fit` and
-        `partial_fit` begin again.
+        is no longer a seen one. A row that was never learnt, or with another label, is refused only
+        where it would be held out, or where more rows are to go than are there: of learnt rows
+        sums are kept. A detector that has forgotten all rows is not fitted.
         """
         *_, gone = self._gathered(X, y, groups, time, sample_weight, judged=judged)
         left = self.model_.evidence - gone
@@ -370,9 +357,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     def rename_kind(self, old: str, new: str) -> Self:
         """Give a seen kind another name; if that is the name of another kind, both become one.
 
-        All that was learnt stays: sums of two kinds are added, and no score changes. Names of
-        alarms between kinds may, as trees compare kinds in alphabetical order. A lesson that is
-        forgotten later is passed with the new name.
+        No score changes; names of alarms between kinds may. Rows that are forgotten later are
+        passed with the new name.
         """
         known = self.model_.evidence.labels
         if old not in self.kinds_:
@@ -472,18 +458,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """Record a first fit, and warn of what it has found."""
         phase("calibrating")
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
-        promise = self._promise()
-        model = Model.solve(fit.plan, fit.evidence, config, promise=promise, caution=caution)
-        self._model = model  # also where warnings are errors
+        model = Model.solve(fit.plan, fit.evidence, config, promise=self._promise())
+        model = self._model = replace(model, caution=caution)  # also where warnings are errors
         model.warn_if_short()
-        warn_of(
-            [
-                *fit.findings,
-                *check_doubt(self.unlabelled, kinds=model.kinds),
-                *model.check_dates(),
-                *model.check_threshold(),
-            ]
-        )
+        found = [*fit.findings, *check_doubt(self.unlabelled, kinds=model.kinds)]
+        warn_of([*found, *model.check_dates(), *model.check_threshold()])
         return self
 
     def _gathered(
@@ -629,9 +608,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         Returns
         -------
         sets : KindSets
-            A sequence of tuples of names. The first name is that of `predict_kind`. `sets.texts()`
-            has them as texts; `sets.without_promise` are kinds with too few rows for a promise,
-            which are in a set if they are as probable as 1 - coverage.
+            A sequence of tuples of names, the first that of `predict_kind`. Kinds with too few
+            rows for a promise, `sets.without_promise`, are in it if as probable as 1 - coverage.
 
         Examples
         --------
@@ -658,8 +636,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         ----------
         groups : array-like of shape (n_rows,) or str, default=None
             The group of each row, or the name of such a column, if the detector was fitted with
-            groups and `X` has all rows of new ones. A group then counts by its own rows, and not as
-            one in which all rows score as high.
+            groups and `X` has all rows of new ones: a group then counts by its own rows.
         """
         return self.model_.p_value(X, groups=groups)
 

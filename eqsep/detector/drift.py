@@ -1,8 +1,7 @@
 """Drift: whether rows change in time, so that a promise for rows like these fails on later ones.
 
-Held-out blocks have learnt rows on both sides, and do not show it. So small fits learn the rows up
-to some time, and score blocks held out of these and those that follow: if rows do not change, both
-are exchangeable.
+Held-out blocks have learnt rows on both sides, and do not show it. So small fits to the rows up to
+some time score blocks held out of these, and blocks that follow.
 """
 
 from dataclasses import replace
@@ -35,10 +34,7 @@ _ALL_NORMAL = LabelReading(
 def check_time(
     table: Table, code: np.ndarray, plan: Plan, config: Config, *, rate: float
 ) -> list[Finding]:
-    """Findings on the times of rows: that they start again, and that rows change.
-
-    `code` is 0 where a row is normal; the rows are all of a fit with this plan, or a sample.
-    """
+    """Findings on the times of normal rows (`code` 0): that they start again, that rows change."""
     grouping, window = plan.holdout.grouping, None if plan.windows is None else plan.windows.length
     assert grouping is not None  # rows in time
     assert table.groups is not None
@@ -93,10 +89,7 @@ def _rates_after(
     rate: float,
     window: int | None,
 ) -> np.ndarray:
-    """The share of the rows after above the threshold that a fit to the rows before sets.
-
-    The first is the true one; in the others it is random which held-out blocks are those after.
-    """
+    """The share of rows after above the threshold of those before; then with blocks permuted."""
     labels, rng = RowLabels(np.zeros(before.n_rows, dtype=int), (), None), np.random.RandomState(0)
     plan = Plan.choose(before, labels, config, rng, reading=_ALL_NORMAL, rate=rate, window=window)
     evidence = gather(plan, plan.align(before), labels)
@@ -153,10 +146,7 @@ def _moved(Z: np.ndarray, block: np.ndarray, n_blocks: int, plan: Plan) -> list[
 
 
 def _restarts(groups: RowGroups) -> list[Finding]:
-    """A finding if times go back from row to row, to times that were there before.
-
-    That is so if several runs, each with its own clock, follow each other in a table.
-    """
+    """A finding if times go back to earlier ones, as where runs with own clocks are stacked."""
     order = np.argsort(groups.group, kind="stable")
     time, same = groups.time[order], np.diff(groups.group[order].astype(float)) == 0
     back = np.flatnonzero(same & (np.diff(time) < 0))

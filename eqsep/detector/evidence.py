@@ -2,7 +2,7 @@
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -14,7 +14,7 @@ from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import NO_GROUPS, n_held_out, row_hashes
 from eqsep.detector.plan import NamesByColumn, Plan
-from eqsep.engine.nystroem import Statistics, narrowed, regrouped, row_keys, widened
+from eqsep.engine.nystroem import Statistics, regrouped, row_keys, with_targets
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 from eqsep.progress import reporter
@@ -76,14 +76,12 @@ class HeldOutRows(_Rows):
     @cached_property
     def normal(self) -> np.ndarray:
         """The normal rows."""
-        rows: np.ndarray = self.rows[self.is_normal]
-        return rows
+        return np.asarray(self.rows[self.is_normal])
 
     @cached_property
     def anomalies(self) -> np.ndarray:
         """The labelled anomalies."""
-        rows: np.ndarray = self.rows[~self.is_normal]
-        return rows
+        return np.asarray(self.rows[~self.is_normal])
 
     @property
     def groups(self) -> np.ndarray:
@@ -91,7 +89,6 @@ class HeldOutRows(_Rows):
         return self.hashes[self.is_normal] if self.in_groups else NO_GROUPS
 
     def take(self, places: np.ndarray) -> Self:
-        """The subset at these places."""
         names = {column: names[places] for column, names in self.provisional_names.items()}
         return replace(super().take(places), provisional_names=names)
 
@@ -102,11 +99,8 @@ class HeldOutRows(_Rows):
 
     def __sub__(self, gone: "HeldOutRows") -> "HeldOutRows":
         """The rows that are left when others go; refused where one of these was not held out."""
-        own, others = (
-            _contents(one.rows, one.is_normal, *[one.hashes] * one.in_groups)
-            for one in (self, gone)
-        )
-        left, some_missing = _remaining(own, others)
+        parts = [(one.rows, one.is_normal, *[one.hashes] * one.in_groups) for one in (self, gone)]
+        left, some_missing = _remaining(*parts)
         if some_missing:
             raise UserError(
                 "Cannot forget a row that was not learnt: one that would be held out is not among "
@@ -125,7 +119,6 @@ class HeldOutRows(_Rows):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The rows of these parts."""
         made = super().from_state(state, **others)
         if len({len(state[name]) for name in cls.ARRAYS}) != 1:
             schemas.damaged("its held-out rows do not each have a kind, a hash and a weight")
@@ -149,11 +142,10 @@ class KindRows(_Rows):
 
     def __sub__(self, gone: "KindRows") -> "KindRows":
         """The rows that are left when others go; those that are not kept are ignored."""
-        own, others = (
-            _contents(one.rows, one.kind, *[one.groups] * bool(len(one.groups)))
-            for one in (self, gone)
-        )
-        return self.take(_remaining(own, others)[0])
+        parts = [
+            (one.rows, one.kind, *[one.groups] * bool(len(one.groups))) for one in (self, gone)
+        ]
+        return self.take(_remaining(*parts)[0])
 
     def below(self, bounds: Mapping[str, int]) -> "KindRows":
         """The rows with a hash below the bound of their kind; all rows of kinds without a bound."""
@@ -209,27 +201,22 @@ class Evidence(WithoutCaches):
 
     def __add__(self, other: "Evidence") -> "Evidence":
         labels = self.labels.joined(other.labels)
-        n, columns = 1 + len(labels.kinds), _columns(other.labels, labels)
-        names = {
-            column: self.learnt_names.get(column, frozenset()) | found
-            for column, found in other.learnt_names.items()
-        }
+        mine, theirs = self.learnt_names, other.learnt_names
+        names = {column: mine.get(column, frozenset()) | theirs[column] for column in theirs}
         return Evidence(
-            sums=widened(self.sums, n) + widened(other.sums, n, columns=columns),
+            sums=self._sums_of(labels) + other._sums_of(labels),
             held_out=self.held_out + other.held_out,
             kinds=self.kinds + other.kinds,
             labels=labels,
             n_normal=self.n_normal + other.n_normal,
-            learnt_names={**self.learnt_names, **names},
+            learnt_names={**mine, **names},
             learnt=_added(self.learnt, other.learnt),
         )
 
     def __sub__(self, other: "Evidence") -> "Evidence":
         """What is left without rows that were learnt; a kind without rows is not seen any more."""
         labels = self.labels.joined(other.labels)
-        n = 1 + len(labels.kinds)
-        learnt = widened(self.sums, n).weight
-        gone = widened(other.sums, n, columns=_columns(other.labels, labels)).weight
+        learnt, gone = self._sums_of(labels).weight, other._sums_of(labels).weight
         if (gone > learnt * (1 + 1e-9) + 1e-9).any():
             names = ("normal", *labels.kinds)
             given, had = (
@@ -240,11 +227,10 @@ class Evidence(WithoutCaches):
                 f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were "
                 f"given, {had} were learnt. Pass rows and labels as they were learnt."
             )
-        n, columns = 1 + len(self.labels.kinds), _columns(other.labels, self.labels)
-        left = self.sums - widened(other.sums, n, columns=columns)
+        left = self.sums - other._sums_of(self.labels)
         stay = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         return Evidence(
-            sums=narrowed(left, stay),
+            sums=with_targets(left, lambda sums: sums[..., stay]),
             held_out=self.held_out - other.held_out,
             kinds=self.kinds - other.kinds,
             labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
@@ -252,6 +238,11 @@ class Evidence(WithoutCaches):
             learnt_names=self.learnt_names,
             learnt=_added(self.learnt, other.learnt, sign=-1),
         )
+
+    def _sums_of(self, labels: RowLabels) -> Statistics:
+        """The sums with the targets of these labels: normal, and then the kinds."""
+        columns = [1 + labels.kinds.index(k) for k in self.labels.kinds if k in labels.kinds]
+        return regrouped(self.sums, [0, *columns], n=1 + len(labels.kinds))
 
     def renamed(self, old: str, new: str) -> "Evidence":
         """The same with a kind under another name; if there is such a kind, both become one."""
@@ -284,29 +275,29 @@ class Evidence(WithoutCaches):
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
         evidence = cls(**state | {"kinds": kinds, "n_normal": n_normal})
         sums, held, terms, holdout = evidence.sums, evidence.held_out, plan.terms, plan.holdout
-        if sums.moment.shape != (len(terms.landmarks), 1 + len(evidence.labels.kinds)):
-            schemas.damaged("its sums are not those of its landmarks and kinds")
-        if terms.likeness_weight and sums.anomalous is None:
-            schemas.damaged("the sums of its anomalous rows are not there")
         n_leaves = 0 if terms.trees is None else terms.trees.n_leaves
-        if (0 if sums.leaves is None else len(sums.leaves)) != n_leaves:
-            schemas.damaged("the leaves of its trees do not have one sum each")
+        if (
+            sums.moment.shape != (len(terms.landmarks), 1 + len(evidence.labels.kinds))
+            or (0 if sums.leaves is None else len(sums.leaves)) != n_leaves
+            or (terms.likeness_weight and sums.anomalous is None)
+        ):
+            schemas.damaged("its sums are not those of its landmarks, leaves and kinds")
         if held.rows.shape[1] != terms.landmarks.shape[1] or held.hashes.dtype != np.uint64:
             schemas.damaged("its held-out rows do not have the columns of its table")
         in_groups = holdout.grouping is not None
         kinds_in_groups = bool(len(kinds.groups)) if len(kinds.rows) else in_groups
         if not held.in_groups == kinds_in_groups == in_groups:
             schemas.damaged("its rows have groups, or lack them")
-        if len(kinds.kind) != len(kinds.rows) or len(kinds.groups) not in (0, len(kinds.rows)):
-            schemas.damaged("the rows that it names alarms by do not each have a kind and a group")
-        if kinds.groups.dtype != np.uint64 or kinds.key != holdout.key:
-            schemas.damaged("the rows that it names alarms by are hashed by another key")
-        if kinds.rows.shape[1] != len(terms.pack.first):
-            schemas.damaged("the rows that it names alarms by are not of its columns")
-        if not set(kinds.kind.tolist()) <= set(evidence.labels.kinds):
-            schemas.damaged("the rows that it names alarms by are not of its kinds")
-        if len(kinds.rows) and not holdout.keeps_kinds:
-            schemas.damaged("it has rows to name alarms by, and keeps none")
+        if (
+            len(kinds.kind) != len(kinds.rows)
+            or len(kinds.groups) not in (0, len(kinds.rows))
+            or kinds.groups.dtype != np.uint64
+            or kinds.key != holdout.key
+            or kinds.rows.shape[1] != len(terms.pack.first)
+            or not set(kinds.kind.tolist()) <= set(evidence.labels.kinds)
+            or (len(kinds.rows) and not holdout.keeps_kinds)
+        ):
+            schemas.damaged("the rows that it names alarms by are not of its columns and kinds")
         return evidence
 
 
@@ -330,32 +321,21 @@ def _sum_of_hashes(
     return found
 
 
-def _columns(labels: RowLabels, others: RowLabels) -> list[int]:
-    """The columns of these targets, normal and then the kinds, among those of others."""
-    return [0, *(1 + others.kinds.index(kind) for kind in labels.kinds if kind in others.kinds)]
-
-
-def _contents(*parts: np.ndarray) -> list[tuple[bytes, ...]]:
-    """All that describes each row, as bytes that can be compared."""
-    columns: Iterable[list[bytes]] = (
-        [
-            one.item().encode() if part.dtype.kind == "U" else one.tobytes()
-            for one in np.ascontiguousarray(part)
-        ]
-        for part in parts
-    )
-    return list(zip(*columns, strict=True))
-
-
 def _remaining(
-    had: list[tuple[bytes, ...]], gone: list[tuple[bytes, ...]]
+    had: tuple[np.ndarray, ...], gone: tuple[np.ndarray, ...]
 ) -> tuple[np.ndarray, bool]:
     """The places of the rows that stay, and whether a row that should go is missing."""
-    places: dict[tuple[bytes, ...], list[int]] = {}
-    for i, row in enumerate(had):
+
+    def rows(parts: tuple[np.ndarray, ...]) -> list[tuple[Any, ...]]:
+        texts = (part.tolist() if part.ndim == 1 else map(bytes, part) for part in parts)
+        return list(zip(*texts, strict=True))
+
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for i, row in enumerate(rows(had)):
         places.setdefault(row, []).append(i)
-    found = [places[row].pop() for row in gone if places.get(row)]
-    return np.delete(np.arange(len(had)), found), len(found) < len(gone)
+    go = rows(gone)
+    found = [places[row].pop() for row in go if places.get(row)]
+    return np.delete(np.arange(len(had[0])), found), len(found) < len(go)
 
 
 def gather(
@@ -363,18 +343,8 @@ def gather(
 ) -> Evidence:
     """What the rows of an aligned table teach under a plan, with labels as the plan reads them.
 
-    A fit in memory, over a stream or on a cluster, and everything learnt later are sums of this.
-    Rows that were `judged` because they raised an alarm are never held out.
-
-    >>> from eqsep import Detector
-    >>> X = np.random.default_rng(0).normal(size=(900, 2))
-    >>> detector = Detector(n_landmarks=50, random_state=0).fit(X)
-    >>> plan = detector.plan_
-    >>> def taught(rows):
-    ...     return gather(plan, plan.align(rows), plan.labels.read(None, n_rows=len(rows)))
-    >>> both = taught(X[:300]) + taught(X[300:])
-    >>> bool(np.allclose(both.sums.gram, detector.model_.evidence.sums.gram))
-    True
+    Every fit, and everything learnt later, is a sum of this. Rows that were `judged` because they
+    raised an alarm are never held out.
     """
     rows = plan.encoder.encode(table)
     holdout = replace(plan.holdout, bound=0, anomaly_bound=0) if judged else plan.holdout
@@ -386,53 +356,52 @@ def gather(
     kinds, code = np.array(("", *labels.kinds)), np.maximum(labels.code, 0)
     coded = {c.name: c.names() for c in table.columns if c.name in plan.provisional}
     names = {c: np.array(known, dtype=object)[place] for c, (known, place) in coded.items()}
-    return Evidence(
-        sums=_sums(plan, rows[learnt], code[learnt], weight[learnt], n=len(kinds), device=device),
-        held_out=HeldOutRows(
-            rows=rows[held],
-            kind=kinds[code[held]],
-            hashes=split.hashes[held],
-            in_groups=plan.holdout.grouping is not None,
-            weight=weight[held],
-            provisional_names={c: own[held] for c, own in names.items()},
-        ),
-        kinds=_kind_rows(plan, rows[learnt], kinds, code[learnt], split.hashes[learnt]),
-        labels=labels.of_no_row(),
-        n_normal=int((labels.code == 0).sum()),
-        learnt_names={c: plan.provisional[c] & {*own[learnt]} for c, own in names.items()},
-        learnt=_sum_of_hashes(
-            rows[learnt], kinds[code[learnt]], weight[learnt], key=plan.holdout.key % 2**32
-        ),
+    held_out = HeldOutRows(
+        rows=rows[held],
+        kind=kinds[code[held]],
+        hashes=split.hashes[held],
+        in_groups=plan.holdout.grouping is not None,
+        weight=weight[held],
+        provisional_names={c: own[held] for c, own in names.items()},
     )
+    names = {c: own[learnt] for c, own in names.items()}
+    parts = [part[learnt] for part in (rows, code, weight, split.hashes)]
+    more = _taught(plan, labels.of_no_row(), held_out, *parts, names=names, device=device)
+    return replace(more, n_normal=int((labels.code == 0).sum()))
 
 
-def _sums(
+def _taught(
     plan: Plan,
+    labels: RowLabels,
+    held_out: HeldOutRows,
     rows: np.ndarray,
     code: np.ndarray,
     weight: np.ndarray,
+    hashes: np.ndarray,
     *,
-    n: int,
+    names: Mapping[str, np.ndarray],
     device: str = "cpu",
-) -> Statistics:
-    """The sums over learnt rows of `n` classes; rows without a label are of the first."""
-    target = np.zeros((len(code), n))
+) -> Evidence:
+    """What encoded rows teach that are learnt, by their classes; those without a label have 0."""
+    holdout, kinds = plan.holdout, np.array(("", *labels.kinds))
+    target = np.zeros((len(code), len(kinds)))
     target[np.arange(len(code)), code] = 1.0
-    return plan.terms.sums(rows, target, weight, device=device)
-
-
-def _kind_rows(
-    plan: Plan, rows: np.ndarray, kinds: np.ndarray, code: np.ndarray, hashes: np.ndarray
-) -> KindRows:
-    """The anomalies among learnt rows that are kept to name alarms by."""
-    holdout = plan.holdout
-    places = np.flatnonzero(code > 0) if holdout.keeps_kinds else np.arange(0)
-    return KindRows(
-        rows=plan.terms.pack(rows[places]),
-        kind=kinds[code[places]],
-        groups=NO_GROUPS if holdout.grouping is None else hashes[places],
+    kept = np.flatnonzero(code > 0) if holdout.keeps_kinds else np.arange(0)
+    kind_rows = KindRows(
+        rows=plan.terms.pack(rows[kept]),
+        kind=kinds[code[kept]],
+        groups=NO_GROUPS if holdout.grouping is None else hashes[kept],
         key=holdout.key,
-    ).below(holdout.kind_bounds)
+    )
+    return Evidence(
+        sums=plan.terms.sums(rows, target, weight, device=device),
+        held_out=held_out,
+        kinds=kind_rows.below(holdout.kind_bounds),
+        labels=labels,
+        n_normal=0,
+        learnt_names={c: plan.provisional[c] & {*own} for c, own in names.items()},
+        learnt=_sum_of_hashes(rows, kinds[code], weight, key=holdout.key % 2**32),
+    )
 
 
 # Lower bounds. While batches arrive, a first fit may hold out, or keep of a kind, more rows than it
@@ -474,11 +443,7 @@ def with_lower_bounds(plan: Plan, evidence: Evidence, *, config: Config) -> tupl
 
 
 def settled(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
-    """The bounds that a fit in memory would have chosen, and no provisional names any more.
-
-    Provisional names found only in held-out rows become new ones, so that held-out rows are read as
-    new rows will be. No learnt row has such a name, and the sums stay what they are.
-    """
+    """The bounds that a fit in memory would have chosen, and no provisional names any more."""
     plan, evidence = with_fewer_kind_rows(plan, evidence, config=config)
     if plan.holdout.grouping is None:
         doubted = plan.holdout.anomaly_bound > 0
@@ -504,11 +469,7 @@ def settled(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Ev
 def _with_fewer_held_out(
     plan: Plan, evidence: Evidence, *, most: int, anomalous: bool = False
 ) -> tuple[Plan, Evidence]:
-    """Hold out at most so many rows, normal or `anomalous`, and learn the others.
-
-    Equal rows of different pieces go together; where that would leave less than half of `most`,
-    more rows stay held out.
-    """
+    """Hold out at most so many rows, normal or `anomalous`, and learn the others."""
     held = evidence.held_out
     concerned = held.is_normal != anomalous
     hashes = np.sort(held.hashes[concerned])
@@ -524,13 +485,6 @@ def _with_fewer_held_out(
     moved = held.take(np.flatnonzero(leaves))
     kinds = ("", *evidence.labels.kinds)
     code = np.array([kinds.index(kind) for kind in moved.kind.tolist()], dtype=int)
-    more = Evidence(
-        sums=_sums(plan, moved.rows, code, moved.weight, n=len(kinds)),
-        held_out=moved.take(np.arange(0)),
-        kinds=_kind_rows(plan, moved.rows, np.array(kinds), code, moved.hashes),
-        labels=evidence.labels,
-        n_normal=0,
-        learnt_names={c: plan.provisional[c] & {*n} for c, n in moved.provisional_names.items()},
-        learnt=_sum_of_hashes(moved.rows, moved.kind, moved.weight, key=rule.key % 2**32),
-    )
+    parts = (moved.take(np.arange(0)), moved.rows, code, moved.weight, moved.hashes)
+    more = _taught(plan, evidence.labels, *parts, names=moved.provisional_names)
     return plan, replace(evidence, held_out=held.take(np.flatnonzero(~leaves))) + more

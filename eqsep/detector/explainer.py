@@ -27,53 +27,25 @@ _LEAST_USUAL = 0.1  # of the difference in score: a column with a usual value th
 
 @dataclass(frozen=True)
 class Reason:
-    """What one column adds to a row's score.
+    """What one column adds to a row's score."""
 
-    Attributes
-    ----------
-    column : str
-        The column's name in the table.
-    value, normal_value : str
-        The value of the row, and one that is typical of the normal rows around it.
-    contribution : float
-        How much of the score is due to the difference.
-    """
-
-    column: str
-    value: str
-    normal_value: str
-    contribution: float
+    column: str  #: its name in the table
+    value: str  #: that of the row
+    normal_value: str  #: one that is typical of the normal rows around it
+    contribution: float  #: how much of the score is due to the difference
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A row's score as a sum: `base`, what each of the `reasons` adds, and the `rest`.
-
-    Attributes
-    ----------
-    score : float
-    base : float
-        The score of the nearest normal row.
-    reasons : tuple of Reason
-        The columns that add most, in that order. Columns with a value that is usual among normal
-        rows like this one come later, and are left out if they add little.
-    rest : float
-        What all other columns add together.
-    nearest_normal : dict of str to str
-        The values of the nearest normal row, among those kept that raise no alarm.
-    nearest_kind : str or None
-        The seen kind that the row is most like; None if no kind was seen.
-    likeness : float
-        How much it is like that kind: about 1 for a row of it, 0 for none.
-    """
+    """A row's score as a sum: `base`, what each of the `reasons` adds, and the `rest`."""
 
     score: float
-    base: float
-    reasons: tuple[Reason, ...]
-    rest: float
-    nearest_normal: dict[str, str]
-    nearest_kind: str | None
-    likeness: float
+    base: float  #: the score of the nearest normal row
+    reasons: tuple[Reason, ...]  #: the columns that add most, in that order
+    rest: float  #: what all other columns add together
+    nearest_normal: dict[str, str]  #: its values; it is one of those kept that raise no alarm
+    nearest_kind: str | None  #: the seen kind that the row is most like; None if no kind was seen
+    likeness: float  #: how much it is like that kind: about 1 for a row of it, 0 for none
 
     def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float]:
         """The reasons worth a line, and what is left: rounded, all add up to the rounded score."""
@@ -111,14 +83,14 @@ class Explainer:
     def explain(self, table: Table, *, top: int) -> list[Explanation]:
         """An explanation of each row of an aligned table.
 
-        The row is turned into the nearest normal row column by column, once the most different
-        columns first and once last; what a column adds is the mean fall of the score at its turn.
-        So the parts add up to the score exactly, whatever the function.
+        The row is turned into the nearest normal row column by column, the most different columns
+        first and then last. A column adds the mean fall of the score at its turn: parts add up.
         """
         if not top >= 1:
             raise ParameterError("top", expected="at least 1", got=top)
         Z = self.plan.encoder.encode(table)
-        likeness = self.score.kind_likeness(Z) if self.kinds else np.zeros((len(Z), 0))
+        kinds: tuple[str | None, ...] = self.kinds or (None,)
+        likeness = self.score.kind_likeness(Z) if self.kinds else np.zeros((len(Z), 1))
         names, columns = self.plan.encoder.column_names, self._columns
         texts = cache(lambda j: _texts(table, j))
 
@@ -128,7 +100,6 @@ class Explainer:
             near, score, base, share = self._compared(rows)
             reasons_of = self._reasons(rows, near, share, top=top)
             for i, (n, best) in enumerate(zip(near[:, 0].tolist(), reasons_of, strict=True)):
-                normal = self._values(n)
                 reasons = tuple(
                     Reason(
                         column=names[j],
@@ -138,16 +109,16 @@ class Explainer:
                     )
                     for b, j in zip(best, columns[best].tolist(), strict=True)
                 )
-                kind = int(likeness[start + i].argmax()) if self.kinds else None
+                kind = int(likeness[start + i].argmax())
                 out.append(
                     Explanation(
                         score=float(score[i]),
                         base=float(base[i]),
                         reasons=reasons,
                         rest=float(share[i].sum() - share[i, best].sum()),
-                        nearest_normal=normal,
-                        nearest_kind=None if kind is None else self.kinds[kind],
-                        likeness=0.0 if kind is None else float(likeness[start + i, kind]),
+                        nearest_normal=self._values(n),
+                        nearest_kind=kinds[kind],
+                        likeness=float(likeness[start + i, kind]),
                     )
                 )
         return out
@@ -160,11 +131,9 @@ class Explainer:
         return [[self._values(i) for i in near[:n].tolist()] for near in order]
 
     def departures(self, Z: np.ndarray) -> np.ndarray:
-        """The directions, of length 1, in which encoded rows depart from their nearest normal rows.
+        """The directions, of length 1, in which rows depart from normal ones.  (n, d) -> (n, 2 d)
 
-        One half is the difference, the other the root of what each column adds to the score by it,
-        with the sign of the difference. For two rows that depart alike the product is near 1,
-        however far they are and whatever the bandwidth.  (n, d) -> (n, 2 d)
+        One half is the difference, the other the root of what each column adds to the score by it.
         """
         column = np.unique(self.plan.encoder.source, return_inverse=True)[1]
         out = np.empty((len(Z), 2 * Z.shape[1]))
@@ -178,8 +147,6 @@ class Explainer:
             halves = _of_length_1(gap), _of_length_1(gap * added[:, column])
             out[start : start + _AT_ONCE] = np.concatenate(halves, axis=1) / np.sqrt(2)
         return out
-
-    # The normal rows to compare with
 
     @cached_property
     def _normal(self) -> tuple[np.ndarray, np.ndarray]:
@@ -215,10 +182,7 @@ class Explainer:
         return {names[j]: self._value(i, j) for j in self._columns.tolist()}
 
     def _typical(self, j: int, near: np.ndarray, *, unlike: str) -> str:
-        """The middle value of a column, or the commonest name, among normal rows nearby.
-
-        If it is the row's own value, that of the nearest normal row.
-        """
+        """The middle value of normal rows nearby, or that of the nearest one if it is `unlike`."""
         values = self._normal[0][np.ix_(near, np.flatnonzero(self.plan.encoder.source == j))]
         values = values[:, np.ptp(values, axis=0) > 0]
         middle = np.abs(values[:, None] - values).sum(axis=(1, 2)).argmin()
@@ -246,23 +210,19 @@ class Explainer:
             yield chosen[np.argsort(-adds[chosen], kind="stable")]
 
     def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The normal rows near to each, the nearest first, the scores of both, and each column's
-        part of the difference.
-        """
+        """The normal rows nearby, nearest first, the scores of both, and what each column adds."""
         (normal, normal_scores), distances = self._normal, self._distances
         encoder, n_near = self.plan.encoder, min(_NEAR, len(self._normal[0]))
         near = np.empty((len(rows), n_near), dtype=np.intp)
 
-        def fill(part: slice) -> None:
-            for start in range(part.start, part.stop, CACHED_ROWS):
-                some = slice(start, min(start + CACHED_ROWS, part.stop))
-                distance = distances(encoder.pack(rows[some]))
-                near[some] = np.argpartition(distance, n_near - 1, axis=1)[:, :n_near]
-                near[some, 0] = distance.argmin(axis=1)
+        def fill(some: slice) -> None:
+            distance = distances(encoder.pack(rows[some]))
+            near[some] = np.argpartition(distance, n_near - 1, axis=1)[:, :n_near]
+            near[some, 0] = distance.argmin(axis=1)
 
-        in_threads(fill, len(rows), steps=rows.size * len(normal))
+        in_threads(fill, len(rows), steps=rows.size * len(normal), most=CACHED_ROWS)
         score, base = self.score(rows), normal_scores[near[:, 0]]
-        share = _shares(self.score, encoder.source, (rows, normal[near[:, 0]]), (score, base))
+        share = _shares(self.score, encoder.source, [rows, normal[near[:, 0]]], [score, base])
         return near, score, base, share
 
 
@@ -272,10 +232,7 @@ def _of_length_1(rows: np.ndarray) -> np.ndarray:
 
 
 def _texts(table: Table, j: int) -> list[str]:
-    """The values as they came; those of windows, which were computed, with six digits.
-
-    What rounding leaves of equal values is 0.
-    """
+    """The values as they came; those of windows, which were computed, with six digits."""
     column = table.columns[j]
     if column.derived_from is None:
         return ["missing" if text is None else text for text in column.texts()]
@@ -287,17 +244,9 @@ def _texts(table: Table, j: int) -> list[str]:
 
 
 def _shares(
-    score: Score,
-    source: np.ndarray,
-    ends: tuple[np.ndarray, np.ndarray],
-    scores: tuple[np.ndarray, np.ndarray],
+    score: Score, source: np.ndarray, ends: list[np.ndarray], scores: list[np.ndarray]
 ) -> np.ndarray:
-    """Each column's part of the difference between the scores of rows and of their normal ones.
-
-    Encoded columns come from the input columns in `source`. Columns are exchanged one by one, those
-    that differ most first and once last. A column that does not differ changes nothing: only rows
-    on the way that are new are scored.
-    """
+    """Each column's part of the difference between the scores of rows and of their normal ones."""
     rows, normal = ends
     columns, first, column = np.unique(source, return_index=True, return_inverse=True)
     gap = np.add.reduceat(np.abs(rows - normal).astype(float), first, axis=1)

@@ -1,7 +1,6 @@
 """The first fit: to rows in memory, to a stream of batches, or to rows spread over a cluster.
 
-Each chooses a plan from some rows, gathers the evidence of all, and settles. Batches that can be
-read again are read twice: for a summary, and to be learnt.
+Each chooses a plan from some rows, gathers the evidence of all, and settles.
 """
 
 from collections import Counter
@@ -14,49 +13,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eqsep.arrays import check_weight, objects
-from eqsep.checks import (
-    Finding,
-    check_columns,
-    check_dependence,
-    check_row_labels,
-    without_copies,
-)
+from eqsep.checks import Finding, check_columns, check_dependence, check_row_labels, without_copies
 from eqsep.detector.config import Config
 from eqsep.detector.drift import check_time
-from eqsep.detector.evidence import (
-    Evidence,
-    gather,
-    n_kind_rows,
-    settled,
-    with_fewer_kind_rows,
-    with_lower_bounds,
-)
+from eqsep.detector.evidence import Evidence, gather, n_kind_rows, settled, with_lower_bounds
 from eqsep.detector.holdout import n_held_out, n_held_out_anomalies
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.detector.runs import Runs, Windows
 from eqsep.errors import ParameterError, UserError, quoted
-from eqsep.labels import (
-    UNLABELLED,
-    RowLabels,
-    label_codes,
-    label_objects,
-    may_be_normal,
-    read_row_labels,
-)
+from eqsep.labels import RowLabels, label_codes, label_objects, may_be_normal, read_row_labels
 from eqsep.progress import phase
-from eqsep.tables.batches import (
-    Batch,
-    LabelledRows,
-    Source,
-    Strata,
-    frequent,
-    joined,
-    prefetched,
-    sample_size,
-    source_of,
-    tables,
-    width,
-)
+from eqsep.tables import batches as streams
+from eqsep.tables.batches import Batch, LabelledRows, Source, joined, sample_size, width
 from eqsep.tables.reading import Table, read_table, with_groups
 
 MOST_NAMES = 10_000  # that are counted in a column
@@ -91,10 +59,7 @@ class FirstFit:
     def to_rows(
         self, table: Table, y: Any, rng: np.random.RandomState, *, given: bool, whole: bool = True
     ) -> Fit:
-        """The fit to rows in memory; `given` is whether labels were passed at all.
-
-        Copies of other rows are found only in the `whole` of the data.
-        """
+        """The fit to rows in memory; copies of rows are found only in the `whole` of the data."""
         phase("planning")
         labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=self.normal)
         found = check_row_labels(labels)
@@ -115,10 +80,7 @@ class FirstFit:
         table = plan.align(table)
         found += self._check_order(table, labels.code, plan)
         phase("learning", table.n_rows, "rows")
-        evidence = gather(plan, table, labels, device=self.device)
-        if self.plan is None:
-            plan, evidence = with_fewer_kind_rows(plan, evidence, config=self.config)
-        return Fit(plan, evidence, found)
+        return self._settled(plan, gather(plan, table, labels, device=self.device), found)
 
     def to_stream(self, source: Source, rng: np.random.RandomState) -> Fit:
         """The fit to batches; memory does not grow with their number."""
@@ -146,11 +108,7 @@ class FirstFit:
         rng: np.random.RandomState,
         gather_all: Callable[[Plan, RowLabels], Taught],
     ) -> Fit:
-        """The plan that a summary of all rows gives, and what `gather_all` gathers under it.
-
-        If the sample in it holds all rows, the fit is the one in memory. Otherwise about as many
-        rows are held out as there.
-        """
+        """The plan that a summary of all rows gives, and what `gather_all` gathers under it."""
         if not summary.n_rows:
             raise _no_rows()
         if self.plan is None and summary.is_whole:
@@ -220,10 +178,7 @@ class FirstFit:
         return Fit(plan, evidence, found)
 
     def _scaled(self, plan: Plan, labels: RowLabels, counts: np.ndarray, *, more: float) -> Plan:
-        """The plan with bounds for this number of rows of each label, `more` times the sample.
-
-        About twice as many rows of each kind are kept as are needed.
-        """
+        """The plan with bounds for this number of rows of each label, `more` times the sample."""
         holdout, config = plan.holdout, self.config
         most = 2 * n_kind_rows(len(plan.terms.pack.first), config=config)
         n_rows = {k: int(counts[labels.code == i].sum()) for i, k in enumerate(labels.kinds, 1)}
@@ -264,10 +219,7 @@ class FirstFit:
 
 
 class StreamSummary:
-    """The labels and names of all rows, counted, and a sample with enough of those not `normal`.
-
-    Summaries of pieces of the data `merge` into one of all of it.
-    """
+    """The labels and names of all rows, counted, and a sample with enough of those not `normal`."""
 
     def __init__(
         self, *, normal: Any, rng: np.random.Generator, most: int, most_anomalies: int
@@ -278,7 +230,7 @@ class StreamSummary:
         self._counts: Counter[Any] = Counter()  # in the order in which labels were first seen
         self._normal, self._rng = normal, rng
         self._most, self._most_anomalies = most, most_anomalies
-        self._strata: Strata[LabelledRows[Table]] | None = None
+        self._strata: streams.Strata[LabelledRows[Table]] | None = None
 
     def add(self, table: Table, y: Any) -> None:
         """Count one more batch."""
@@ -289,7 +241,7 @@ class StreamSummary:
         if self._strata is None:
             size = sample_size(width(table), most=self._most)
             join = partial(LabelledRows.join, rows=joined)
-            self._strata = Strata(size, join, most_others=self._most_anomalies)
+            self._strata = streams.Strata(size, join, most_others=self._most_anomalies)
         labels = [*labels, None]
         is_normal = np.array([may_be_normal(k, normal=self._normal) for k in labels])[code]
         positions = np.arange(self.n_rows, self.n_rows + table.n_rows)
@@ -338,7 +290,7 @@ class StreamSummary:
         if y is not None and len(code) != n_rows:
             read_row_labels(y, n_rows=n_rows, normal=None)  # says what is wrong
         labels = distinct.tolist()
-        times = np.bincount(np.where(code == UNLABELLED, len(labels), code))
+        times = np.bincount(np.where(code < 0, len(labels), code))
         self._add_counts({k: n for k, n in zip([*labels, None], times.tolist(), strict=False) if n})
         self.labelled |= y is not None
         return labels, code
@@ -353,12 +305,12 @@ class StreamSummary:
 
     def _count_names(self, column: str, counts: Counter[str]) -> None:
         counts = self.names.get(column, Counter()) + counts
-        self.names[column] = frequent(counts, most=MOST_NAMES)
+        self.names[column] = streams.frequent(counts, most=MOST_NAMES)
 
 
 def read(source: Source) -> Batches:
     """The batches as tables of the same columns, with their labels, read and converted ahead."""
-    return prefetched(tables(source, name="Detector"))
+    return streams.prefetched(streams.tables(source, name="Detector"))
 
 
 def summarise(summary: StreamSummary, source: Source, *, labels_alone: bool) -> None:
@@ -387,7 +339,7 @@ def batches_of(
     X: Any, y: Any, groups: Any, time: Any, sample_weight: Any, *, window: Windows | int | None
 ) -> Source:
     """The batches of `X` `with_columns`, and with windows that continue from batch to batch."""
-    source = source_of(X, y, name="Detector")
+    source = streams.source_of(X, y, name="Detector")
     source = with_columns(source, groups=groups, time=time, sample_weight=sample_weight)
     if window is None:
         return source
@@ -403,10 +355,7 @@ def batches_of(
 
 
 def with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any]:
-    """The table with the weight of each row, and the labels; rows of weight 0 are left out.
-
-    Weights are an array, or the name of a column of the table.
-    """
+    """The table with the weight of each row, and the labels; rows of weight 0 are left out."""
     if isinstance(sample_weight, str):
         columns = {column.name: column for column in table.columns}
         if sample_weight not in columns:

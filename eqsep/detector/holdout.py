@@ -1,6 +1,6 @@
 """HoldOut: which rows calibrate, by a hash of their values or of their group.
 
-Pieces of the data hold out what the whole does. Rows that belong together are held out together:
+So pieces of the data hold out what the whole does. Rows that belong together are held out together:
 whole groups, or blocks of time with a gap on either side, in which rows are not learnt either.
 """
 
@@ -36,13 +36,7 @@ def usable(n: int) -> int:
 
 
 def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
-    """How many of `n` normal rows to hold out: a fifth, of few more, of many one in 25.
-
-    Where rows are `doubted`, some to spare, so that enough are left without anomalies among them.
-
-    >>> [n_held_out(n, config=Config()) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
-    [5, 99, 199, 3999, 7999, 19999]
-    """
+    """How many of `n` normal rows to hold out: a fifth, of few more, of many one in 25."""
     many = min(max(3999, n / _ONE_IN), config.max_held_out)
     most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
     return most if doubted else usable(most)
@@ -110,11 +104,7 @@ class Grouping:
 
     @classmethod
     def of(cls, groups: RowGroups, *, whole: bool = False, window: int | None = None) -> Self:
-        """For the rows of a first fit: about 2 sqrt(n) blocks for n rows of a group.
-
-        There are no blocks with `whole` groups, or without times. Where rows have a `window`,
-        blocks are so long that it does not reach across the gap.
-        """
+        """For the rows of a first fit: about 2 sqrt(n) blocks for n rows of a group, or none."""
         if groups.columns[1] is None or whole:
             return cls(groups.columns)
         n_rows = len(groups.time) / len(np.unique(groups.group))
@@ -166,10 +156,7 @@ class Grouping:
         return replace(self, row_bound=min(_ALL, int(self.row_bound / max(more, 1.0))))
 
     def split(self, groups: RowGroups, labels: RowLabels, *, key: int, bound: int) -> Split:
-        """Which rows are learnt, and which normal rows belong to a held-out group.
-
-        Labelled anomalies are always learnt: they teach nothing about their group's normal rows.
-        """
+        """Which rows are learnt (all labelled anomalies), and which normal ones are held out."""
         units = self.units(groups, key=key)
         held = units < np.uint64(bound)
         near = ~held & self.near(groups, key=key, bound=bound)
@@ -191,38 +178,26 @@ class Grouping:
         if len(state["columns"]) != 2:
             schemas.damaged("it does not name one column of groups and one of times")
         edges, (group, time) = state["edges"], state["columns"]
-        if len(edges) in (1, 2) or (np.diff(edges) <= 0).any():
-            schemas.damaged("the times between which its blocks lie do not rise")
-        if (time is None and len(edges)) or (group is None and not len(edges)):
-            schemas.damaged("it has blocks of time without times, or neither groups nor blocks")
+        lacks = time if len(edges) else group
+        if lacks is None or len(edges) in (1, 2) or (np.diff(edges) <= 0).any():
+            schemas.damaged("it has neither groups nor blocks of time that follow each other")
         return cls((group, time), tuple(edges.tolist()), int(state["row_bound"]), state["gap"])
 
 
 def n_held_out_groups(n: int, *, rate: float, config: Config) -> int:
-    """How many of `n` groups to hold out: a fifth, or several times what the rate needs; or half.
-
-    With J groups the rate is (rate (J + 1) - 1) / J on average: with just as many as it needs, 1 /
-    rate - 1, no held-out row would lie above the threshold.
-    """
+    """How many of `n` groups to hold out: a fifth, or 5 times what the rate needs; at most half."""
     wanted = max(n // 5, math.ceil(_SPARE / rate - 1e-9) - 1)
     return min(wanted, n // 2, config.max_held_out)
 
 
 def groups_needed(rate: float) -> int:
-    """How many groups a fit needs to promise this rate for new groups: half are held out.
-
-    >>> [groups_needed(rate) for rate in (0.01, 0.1)]
-    [198, 18]
-    """
+    """How many groups a fit needs to promise this rate for new groups: half are held out."""
     return 2 * (math.ceil(1 / rate - 1e-9) - 1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HoldOut:
-    """The rule by which rows are held out, and by which rows of a kind are kept to name alarms by.
-
-    A row is held out, or kept, where the hash of its values (or of its group) is below a bound.
-    """
+    """Which rows are held out, or kept to name alarms by: those with a hash below a bound."""
 
     columns: np.ndarray  # the table's columns that are hashed: all but ids
     key: int  # of the hash
@@ -258,10 +233,7 @@ class HoldOut:
         window: int | None,
         rng: np.random.RandomState,
     ) -> tuple[Self, Split]:
-        """The rule for the rows of a first fit, and how it splits them.
-
-        `rate` is the false-alarm rate to promise, `window` the length of the rows' windows.
-        """
+        """The rule for the rows of a first fit, to promise a `rate`, and how it splits them."""
         ids = id_columns(table)
         columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
         kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in columns)]
@@ -351,11 +323,9 @@ class HoldOut:
         """The rule of these parts, for tables of an encoder."""
         schemas.check_parts(state, cls.SCHEMAS, "HoldOut")
         columns = state["columns"].astype(int)
-        inside = len(columns) and columns[0] >= 0 and columns[-1] < len(encoder.columns)
-        if len(columns) and not (inside and (np.diff(columns) > 0).all()):
-            schemas.damaged(
-                "the columns that decide which rows calibrate are not those of its table"
-            )
+        inside = np.isin(columns, np.arange(len(encoder.columns))).all()
+        if not inside or (np.diff(columns) <= 0).any():
+            schemas.damaged("the columns that decide which rows calibrate are not in its table")
         own_types = {
             "columns": columns,
             "bound": int(state["bound"]),
@@ -369,10 +339,7 @@ class HoldOut:
 def _bounds(
     hashes: np.ndarray, labels: RowLabels, *, config: Config, doubted: bool
 ) -> dict[str, Any]:
-    """The bounds of normal rows and of labelled anomalies of common kinds, which can spare some.
-
-    None of these are held out if rows without a label are doubted but do not calibrate.
-    """
+    """The bounds of normal rows and, if these are doubted, of anomalies of common kinds."""
     doubted = doubted and not (labels.code == UNLABELLED).any()
     times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
     common = [code for code in np.flatnonzero(times >= _COMMON).tolist() if doubted]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -11,13 +11,7 @@ import numpy as np
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.checks import HELD_OUT, LEARNT, MADE_UP, Finding, check_dates, check_threshold
-from eqsep.detector.calibration import (
-    Calibration,
-    Promise,
-    anomalies_among,
-    checked_share,
-    select,
-)
+from eqsep.detector.calibration import Calibration, Promise, anomalies_among, checked_share, select
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import Evidence, HeldOutRows
 from eqsep.detector.explainer import Explainer, Explanation
@@ -60,23 +54,6 @@ _FAR_OUT, _N_MADE_UP = 9.0, 50  # encoded columns: added to each, of so many row
 class Model(WithoutCaches):
     """What follows from a plan and evidence: the score, its calibration, and names for alarms.
 
-    Attributes
-    ----------
-    plan : Plan
-        What the first rows decided.
-    evidence : Evidence
-        What all rows have taught.
-    config : Config
-    promise : Promise
-        The promised rates; `promising` returns the model with others.
-    score : Score
-    calibration : Calibration
-    namer : Namer
-    caution : Finding or None
-        What the first fit found that breaks the promise: rows in runs, or that change in time.
-    left_out : tuple of str
-        Columns that were left out before the fit.
-
     Examples
     --------
     >>> from eqsep import Detector
@@ -87,26 +64,18 @@ class Model(WithoutCaches):
     ([True], ['unseen'], [0.01])
     """
 
-    plan: Plan
-    evidence: Evidence
+    plan: Plan  #: what the first rows decided
+    evidence: Evidence  #: what all rows have taught
     config: Config
-    promise: Promise
+    promise: Promise  #: the promised rates; `promising` returns the model with others
     score: Score
     calibration: Calibration
     namer: Namer
-    caution: Finding | None = None
-    left_out: tuple[str, ...] = ()
+    caution: Finding | None = None  #: what breaks the promise: rows in runs or that change
+    left_out: tuple[str, ...] = ()  #: columns that were left out before the fit
 
     @classmethod
-    def solve(
-        cls,
-        plan: Plan,
-        evidence: Evidence,
-        config: Config,
-        *,
-        promise: Promise,
-        caution: Finding | None = None,
-    ) -> Self:
+    def solve(cls, plan: Plan, evidence: Evidence, config: Config, *, promise: Promise) -> Self:
         """The model that a plan and evidence give."""
         evidence = replace(evidence, held_out=evidence.held_out.sorted(key=plan.holdout.key))
         score = Score.solve(plan.terms, evidence.sums, config)
@@ -118,7 +87,6 @@ class Model(WithoutCaches):
             score=score,
             calibration=calibrate(score, evidence.held_out),
             namer=_namer(plan, evidence, config),
-            caution=caution,
         )
 
     def taught(self, evidence: Evidence) -> "Model":
@@ -147,8 +115,6 @@ class Model(WithoutCaches):
     @cached_property
     def _variants(self) -> dict[Promise | str, "Model"]:
         return {}
-
-    # What it knows
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -194,11 +160,7 @@ class Model(WithoutCaches):
         return check_dates(encoder, alarms, rate=self.promise.false_alarm_rate)
 
     def check_threshold(self) -> list[Finding]:
-        """A finding if few anomalies score above the threshold.
-
-        These are held-out ones if there are enough of them, else those among the landmarks, and
-        without any, normal landmarks that are moved far away in every column.
-        """
+        """A finding if few anomalies, held out, learnt or made up, score above the threshold."""
         terms, scores, of = self.plan.terms, self.calibration.anomaly_scores, HELD_OUT
         if len(scores) < _ENOUGH_HELD_OUT and self.kinds:
             scores, of = self._scores_of(terms.landmarks[~terms.is_normal]), LEARNT
@@ -206,23 +168,13 @@ class Model(WithoutCaches):
             rows = terms.landmarks[terms.is_normal][:_N_MADE_UP]
             far = np.random.RandomState(0).choice([-_FAR_OUT, _FAR_OUT], size=rows.shape)
             scores, of = self._scores_of(rows + far.astype(rows.dtype)), MADE_UP
-        return check_threshold(
-            self.threshold,
-            scores,
-            of=of,
-            rate=self.promise.false_alarm_rate,
-            doubted=self.plan.labels.doubts_calibration,
-        )
+        rate, doubted = self.promise.false_alarm_rate, self.plan.labels.doubts_calibration
+        return check_threshold(self.threshold, scores, of=of, rate=rate, doubted=doubted)
 
     def warn_if_short(self) -> None:
         """Warn where there are too few held-out rows for the promise."""
-        self.calibration.warn_if_short(
-            self.promise.false_alarm_rate,
-            self.promise.confidence,
-            grouping=self.plan.holdout.grouping,
-        )
-
-    # What it says of rows
+        rate, confidence, _ = astuple(self.promise)
+        self.calibration.warn_if_short(rate, confidence, grouping=self.plan.holdout.grouping)
 
     def scores(self, X: Any) -> np.ndarray:
         """How anomalous each row of a table is."""
@@ -235,20 +187,13 @@ class Model(WithoutCaches):
 
     def judge(self, rows: Any, *, threshold: float | None = None) -> Verdicts:
         """The verdicts on encoded rows."""
-        threshold = self.threshold if threshold is None else threshold
-        score, likeness = self._scores_and_likeness(rows, threshold)
-        alarm = score > threshold
+        score, alarm, packed, likeness = self._alarms(rows, threshold)
         kind, probability = np.full(len(score), NORMAL, dtype=object), np.full(len(score), np.nan)
-        if alarm.any():
-            kind[alarm], probability[alarm] = self.namer.names(
-                *self._alarms(rows, alarm, likeness), rate=self.promise.unseen_rate
-            )
+        named = self.namer.names(packed, likeness, rate=self.promise.unseen_rate)
+        kind[alarm], probability[alarm] = named
+        p_value = self.calibration.p_value(score)
         return Verdicts(
-            score=score,
-            p_value=self.calibration.p_value(score),
-            alarm=alarm,
-            kind=kind,
-            kind_probability=probability,
+            score=score, p_value=p_value, alarm=alarm, kind=kind, kind_probability=probability
         )
 
     def kind_of(self, X: Any) -> np.ndarray:
@@ -265,24 +210,14 @@ class Model(WithoutCaches):
     ) -> KindSets:
         """That of `Detector.predict_kinds`, with alarms above the threshold, or the one given."""
         checked_share(coverage, name="coverage", hint="0.95 leaves out one kind in twenty.")
-        threshold = self.threshold if threshold is None else threshold
         found: list[tuple[str, ...]] = []
-        without_promise = self.namer.without_promise(coverage, by_kind=by_kind)
+        rate = self.promise.unseen_rate
         for rows in self._encoded(X):
-            score, likeness = self._scores_and_likeness(rows, threshold)
-            alarm = score > threshold
-            names: list[tuple[str, ...]] = [()] * len(score)
-            if alarm.any():
-                sets = self.namer.sets(
-                    *self._alarms(rows, alarm, likeness),
-                    rate=self.promise.unseen_rate,
-                    coverage=coverage,
-                    by_kind=by_kind,
-                )
-                for i, own in zip(np.flatnonzero(alarm).tolist(), sets, strict=True):
-                    names[i] = own
-            found += names
-        return KindSets(tuple(found), without_promise)
+            _, alarm, packed, likeness = self._alarms(rows, threshold)
+            sets = self.namer.sets(packed, likeness, rate=rate, coverage=coverage, by_kind=by_kind)
+            names = iter(sets)
+            found += [next(names) if is_alarm else () for is_alarm in alarm]
+        return KindSets(tuple(found), self.namer.without_promise(coverage, by_kind=by_kind))
 
     def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
         """That of `Detector.p_value`, which says what `groups` are for."""
@@ -342,28 +277,22 @@ class Model(WithoutCaches):
     def _scores_of(self, rows: np.ndarray) -> np.ndarray:
         return self.score(rows) if len(rows) else np.empty(0)
 
-    def _scores_and_likeness(
-        self, rows: Any, threshold: float
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """The score of each encoded row, and the likeness of alarms to kinds where names need it.
-
-        On another device than the CPU, likeness is computed for alarms alone.
-        """
-        needed = self.namer.needs_kind_likeness(self.promise.unseen_rate)
-        if needed and isinstance(rows, np.ndarray):
-            return self.score.with_kind_likeness(rows, threshold)
-        return self.score(rows), None
-
     def _alarms(
-        self, rows: Any, alarm: np.ndarray, likeness: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """The packed rows of alarms, and their likeness to kinds where names need it."""
+        self, rows: Any, threshold: float | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Scores, which are alarms, their packed rows, and likeness to kinds if names need it."""
+        threshold = self.threshold if threshold is None else threshold
+        needed = self.namer.needs_kind_likeness(self.promise.unseen_rate)
+        likeness: np.ndarray | None = None
+        if needed and isinstance(rows, np.ndarray):
+            score, likeness = self.score.with_kind_likeness(rows, threshold)
+        else:
+            score = self.score(rows)
+        alarm = score > threshold
         some = fetched(rows if alarm.all() else rows[np.flatnonzero(alarm)])
-        if likeness is None and self.namer.needs_kind_likeness(self.promise.unseen_rate):
+        if needed and likeness is None:
             likeness = self.score.kind_likeness(some)
-        return self.plan.encoder.pack(some), likeness
-
-    # What is kept
+        return score, alarm, self.plan.encoder.pack(some), likeness
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; what was solved is one, so that all processes agree."""
@@ -384,11 +313,7 @@ class Model(WithoutCaches):
         }
 
     def known(self) -> dict[str, Any]:
-        """What the model knows, whatever the order in which it was learnt.
-
-        Sums and what is solved from them follow from the learnt rows, up to rounding: a hash of
-        these rows stands for them. Files of older versions lack it, and their sums count.
-        """
+        """What the model knows, whatever the order in which it was learnt."""
         state = self.state()
         if self.evidence.learnt is not None:
             for part in ("coef", "likeness_coef", "calibration", "judges"):
@@ -409,10 +334,9 @@ class Model(WithoutCaches):
         if state["coef"].shape != shape or state["likeness_coef"].shape != shape[:1]:
             schemas.damaged("its coefficients are not those of its landmarks and kinds")
         held, n = evidence.held_out, evidence.held_out.is_normal
-        if (n[1:] & ~n[:-1]).any() or len(calibration.scores) != n.sum():
+        n_scores = len(calibration.scores), len(calibration.anomaly_scores)
+        if (n[1:] & ~n[:-1]).any() or n_scores != (n.sum(), (~n).sum()):
             schemas.damaged("its held-out rows have more scores, or fewer, than there are")
-        if len(calibration.anomaly_scores) != (~n).sum():
-            schemas.damaged("its held-out anomalies have more scores, or fewer, than there are")
         if not np.array_equal(calibration.groups, held.groups):
             schemas.damaged("its scores are of other groups than its held-out rows")
         namer = _namer(plan, evidence, config)

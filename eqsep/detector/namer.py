@@ -37,21 +37,13 @@ _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found se
 
 
 def rows_for(rate: float) -> int:
-    """How many rows of a kind it takes to promise a rate: 1 / rate - 1.
-
-    >>> [rows_for(rate) for rate in (0.01, 0.05, 0.1)]
-    [99, 19, 9]
-    """
+    """How many rows of a kind it takes to promise a rate: 1 / rate - 1."""
     return math.ceil(1 / rate - 1 - 1e-9)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KindProbability(schemas.Kept):
-    """The probability of each kind: prior x (votes + 0.05)^b / (distance + reach)^c, normalised.
-
-    The powers b and c have the highest likelihood over rows judged without their own fold, so that
-    the probabilities are calibrated.
-    """
+    """The probability of each kind: prior x (votes + 0.05)^b / (distance + reach)^c, normalised."""
 
     prior: np.ndarray  # of each kind: learnt rows per example
     powers: np.ndarray  # b and c
@@ -73,12 +65,8 @@ class KindProbability(schemas.Kept):
         finite = distance[np.isfinite(distance)]
         nearest = distance.min(axis=1, initial=np.inf)
         mean = nearest[np.isfinite(nearest)].mean() if np.isfinite(nearest).any() else 0.0
-        start = cls(
-            prior=prior,
-            powers=_FIRST_POWERS,
-            reach=float(_NEAR * mean) or 1.0,
-            far=float(finite.max(initial=0.0)) or 1.0,
-        )
+        reach, far = float(_NEAR * mean) or 1.0, float(finite.max(initial=0.0)) or 1.0
+        start = cls(prior=prior, powers=_FIRST_POWERS, reach=reach, far=far)
         weight = prior[code] / prior[code].mean()
         powers = _most_likely(start._terms(votes, distance), np.log(prior), code, weight)
         return replace(start, powers=powers)
@@ -101,10 +89,7 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 def _most_likely(
     terms: np.ndarray, prior: np.ndarray, code: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """The powers with the highest likelihood, by Newton's method.
-
-    A penalty of one row keeps them near the first ones: few rows may be told apart by any power.
-    """
+    """The powers with the highest likelihood, by Newton's method, with a penalty of one row."""
     rows = np.arange(len(code))
 
     def loss(powers: np.ndarray) -> float:
@@ -130,11 +115,7 @@ def _most_likely(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ranks:
-    """P-values of rows by how unlike known rows they are, in two ways at once.
-
-    Of each way counts the weight of the known rows that are as unlike. The lower the product of
-    both, the more unlike is a row; its p-value is its rank by that product, fold by fold.
-    """
+    """P-values of rows: ranks, fold by fold, by the product of two tail weights of known rows."""
 
     unlike: np.ndarray  # (n, 2), of the known rows
     fold: np.ndarray
@@ -240,20 +221,22 @@ class Judges(schemas.Kept, WithoutCaches):
         rows, groups = np.arange(len(code)), examples.groups
         turn = rows - np.searchsorted(code, code)  # the rows of a kind in turn, or whole groups
         turn = np.unique(groups, return_inverse=True)[1] if len(groups) else turn
-        fold = turn % config.n_folds
-        parts = [np.flatnonzero(fold != f) for f in range(config.n_folds)]
+        n_folds, max_near = config.n_folds, config.max_near_rows
+        fold = turn % n_folds
+        parts = [np.flatnonzero(fold != f) for f in range(n_folds)]
         parts = [part if len(part) else rows for part in parts]  # only one fold has rows
         rng = np.random.RandomState(examples.key % 2**32)
         n = config.n_trees_per_fold if code[-1] else 1  # one kind alone gets all votes of any tree
         trees, shares = Trees.of_kinds(examples.rows, code, parts, rng, n=n)
-        return cls(
+        judges = cls(
             examples=examples,
             fold=fold,
             trees=trees,
             shares=shares,
-            n_folds=config.n_folds,
-            max_near=config.max_near_rows,
-        ).calibrated(learnt)
+            n_folds=n_folds,
+            max_near=max_near,
+        )
+        return judges.calibrated(learnt)
 
     def calibrated(self, learnt: Mapping[str, float]) -> Self:
         """The same with probabilities, by examples that are judged without their fold."""
@@ -264,12 +247,8 @@ class Judges(schemas.Kept, WithoutCaches):
         prior = [learnt.get(kind, 0.0) / self.examples.n_units(kind) for kind in self.sorted_kinds]
         probability = KindProbability.fitted(votes, distance, code, prior=np.maximum(prior, _TIES))
         unlike = np.stack([1 - probability(votes, distance), distance], axis=-1)
-        return replace(
-            self,
-            unlike_own=unlike[rows, code],
-            unlike_all=unlike.min(axis=1),
-            probability=probability,
-        )
+        own, least = unlike[rows, code], unlike.min(axis=1)
+        return replace(self, unlike_own=own, unlike_all=least, probability=probability)
 
     @cached_property
     def sorted_kinds(self) -> tuple[str, ...]:
@@ -289,12 +268,11 @@ class Judges(schemas.Kept, WithoutCaches):
         distances, starts, cells = self._near
         nearest = np.empty((len(rows), self.n_folds, len(self.sorted_kinds)))
 
-        def fill(part: slice) -> None:
-            for start in range(part.start, part.stop, _AT_ONCE):
-                some = slice(start, min(start + _AT_ONCE, part.stop))
-                _nearest_without(distances(rows[some]), starts, cells, nearest[some])
+        def fill(some: slice) -> None:
+            _nearest_without(distances(rows[some]), starts, cells, nearest[some])
 
-        in_threads(fill, len(rows), steps=rows.size * len(cells) * self.max_near // self.n_folds)
+        steps = rows.size * len(cells) * self.max_near // self.n_folds
+        in_threads(fill, len(rows), steps=steps, most=_AT_ONCE)
         return self.trees.means(rows, self.shares, n_parts=self.n_folds), nearest
 
     @cached_property
@@ -313,19 +291,11 @@ class Judges(schemas.Kept, WithoutCaches):
         self, unlike: np.ndarray | None, weight: np.ndarray, unit: float, own: slice = slice(None)
     ) -> Ranks:
         assert unlike is not None
-        return Ranks(
-            unlike=unlike[own],
-            fold=self.fold[own],
-            weight=weight[own],
-            unit=unit,
-            n_folds=self.n_folds,
-        )
+        fold, n_folds = self.fold[own], self.n_folds
+        return Ranks(unlike=unlike[own], fold=fold, weight=weight[own], unit=unit, n_folds=n_folds)
 
     def is_likely(self, probability: np.ndarray, *, coverage: float) -> np.ndarray:
-        """Which kinds are as probable as the own kind of so large a share of the examples.
-
-        (n, n_kinds) -> bool (n, n_kinds)
-        """
+        """Which kinds are as probable as the own kind of so large a share of the examples."""
         assert self.unlike_own is not None
         unit, total = float(self._prior.max()), float(self._weight.sum())
         tail = _Tail.of(self.unlike_own[:, 0], self._weight)(1 - probability)
@@ -377,48 +347,35 @@ class Judges(schemas.Kept, WithoutCaches):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The judges of these parts, for examples in the order in which `of` puts them.
-
-        Files of older versions ranked examples by votes and distances apart: they are judged again,
-        by how many rows of each kind were `learnt`.
-        """
+        """The judges of these parts; examples in files of older versions are judged again."""
         learnt = others.pop("learnt")
         state = {name: part for name, part in state.items() if name not in _FORMER}
         made = super().from_state(state, **others)
         examples, n_kinds = made.examples, len(made.sorted_kinds)
-        if len(made.fold) != len(examples.rows):
-            schemas.damaged("the rows that it names alarms by do not each have a fold")
-        in_range = made.fold.min() >= 0 and made.fold.max() < made.n_folds
-        if not in_range or (examples.kind[1:] < examples.kind[:-1]).any():
+        in_order = (examples.kind[1:] >= examples.kind[:-1]).all()
+        if len(made.fold) != len(examples.rows) or not in_order:
             schemas.damaged("the rows that it names alarms by are not in order")
         trees, n_folds = made.trees, made.n_folds
-        if len(trees.root) % n_folds or made.shares.shape != (trees.n_leaves, n_kinds):
-            schemas.damaged(
-                "the trees that it names alarms by are not those of its folds and kinds"
-            )
-        if trees.column.max(initial=0) >= examples.rows.shape[1]:
-            schemas.damaged("the trees that it names alarms by look at columns that its rows lack")
+        if (
+            not 0 <= made.fold.min() <= made.fold.max() < n_folds
+            or len(trees.root) % n_folds
+            or made.shares.shape != (trees.n_leaves, n_kinds)
+            or trees.column.max(initial=0) >= examples.rows.shape[1]
+        ):
+            schemas.damaged("the trees that it names alarms by do not match its folds and kinds")
         calibration = (made.probability, made.unlike_own, made.unlike_all)
         if all(part is None for part in calibration):
             return made.calibrated(learnt)
-        if made.probability is None or made.unlike_own is None or made.unlike_all is None:
-            schemas.damaged("it lacks a part of what calibrates its names")
-        if len(made.probability.prior) != n_kinds or made.probability.prior.min() <= 0:
+        prior = None if made.probability is None else made.probability.prior
+        if prior is None or len(prior) != n_kinds or prior.min() <= 0:
             schemas.damaged("the probabilities of names are not those of its kinds")
         for unlike in (made.unlike_own, made.unlike_all):
-            if len(unlike) != len(examples.rows) or np.isnan(unlike).any():
+            if unlike is None or len(unlike) != len(examples.rows) or np.isnan(unlike).any():
                 schemas.damaged("the rows that it names alarms by do not each have a rank")
         return made
 
 
 _FORMER = ("lacking", "distance")  # parts in files of older versions
-
-
-class Names(NamedTuple):
-    """The names of alarms."""
-
-    kind: np.ndarray  # one of the seen kinds, or "unseen"
-    probability: np.ndarray  # that it is right; NaN where it is not known
 
 
 @dataclass(frozen=True, eq=False)
@@ -495,38 +452,37 @@ class Namer(WithoutCaches):
 
     def probabilities(self, rows: np.ndarray) -> np.ndarray:
         """The probability of each kind for packed rows of seen kinds.  -> (n, n_kinds)"""
-        return self._spread(self._judged(rows).probability, missing=0.0)
+        return self._spread(self._known_judges(rows).probability, missing=0.0)
 
     def p_values(self, rows: np.ndarray) -> np.ndarray:
         """The p-value of "this row is of kind k" for packed rows.  -> (n, n_kinds)"""
-        return self._p_values(self._judged(rows))
+        return self._p_values(self._known_judges(rows))
 
     def unseen_p_values(self, rows: np.ndarray) -> np.ndarray:
         """The p-value of "this row is of a seen kind" for packed rows.  -> (n,)"""
-        return self._unseen_p_values(self._judged(rows))
+        judges = self._known_judges
+        return judges.all_ranks(judges(rows).unlike_all)
 
-    def names(self, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float) -> Names:
-        """The likeliest kind of each packed row, an alarm, or "unseen", and its probability.
-
-        A row is "unseen" if the p-value of "it is of a seen kind" is at most the rate, or at most
-        the least one that there can be; unless it is like a kind with too few rows for a promise.
-        The probability of "unseen" is rate / (p-value + rate): the share of unseen kinds among rows
-        that are as unlike all seen ones, if alarms of unseen kinds are as common as alarms of seen
-        kinds that are called "unseen".
-        """
-        kinds = np.array([*self.kinds, UNSEEN], dtype=object)
+    def names(
+        self, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The likeliest kind of each packed row, an alarm, or "unseen", and its probability."""
+        kinds, unknown = np.array([*self.kinds, UNSEEN], dtype=object), np.full(len(rows), np.nan)
         if not self.kinds or not len(rows):
-            return Names(np.full(len(rows), UNSEEN, dtype=object), np.full(len(rows), np.nan))
+            return np.full(len(rows), UNSEEN, dtype=object), unknown
         if not self.has_promise or self.judges is None:
             assert likeness is not None
-            return Names(kinds[_most_like(likeness)], np.full(len(rows), np.nan))
-        judged = self._judged(rows)
+            return kinds[_most_like(likeness)], unknown
+        judged, ranks = self.judges(rows), self.judges.all_ranks
         probability = self._spread(judged.probability, missing=0.0)
-        named, p = probability.argmax(axis=1), self._unseen_p_values(judged)
-        unseen = self._is_unseen(p, likeness, rate=rate)
+        named, p = probability.argmax(axis=1), ranks(judged.unlike_all)
+        unseen = p <= max(rate, ranks.least) + _TIES
+        if likeness is not None:
+            few = np.append(self._n_units < rows_for(rate), False)
+            unseen &= ~few[_most_like(likeness)]
         named_probability = probability[np.arange(len(rows)), named]
         named[unseen] = len(self.kinds)
-        return Names(kinds[named], np.where(unseen, rate / (p + rate), named_probability))
+        return kinds[named], np.where(unseen, rate / (p + rate), named_probability)
 
     def sets(
         self,
@@ -537,11 +493,8 @@ class Namer(WithoutCaches):
         coverage: float = COVERAGE,
         by_kind: bool = False,
     ) -> KindSets:
-        """The seen kinds that each packed row, an alarm, may be of, the likeliest first.
-
-        The likeliest kind is in each set.
-        """
-        kind = self.names(rows, likeness, rate=rate).kind
+        """The seen kinds that each packed row, an alarm, may be of, the likeliest first."""
+        kind, _ = self.names(rows, likeness, rate=rate)
         if not self.kinds or not len(rows) or not self.has_promise or self.judges is None:
             return KindSets(tuple((name,) for name in kind.tolist()), self.kinds)
         members, probability = self.members(rows, coverage=coverage, by_kind=by_kind)
@@ -554,19 +507,13 @@ class Namer(WithoutCaches):
     def members(
         self, rows: np.ndarray, *, coverage: float = COVERAGE, by_kind: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Which kinds are in the set of each packed row, and how probable.  -> (n, n_kinds) twice
-
-        With a promise over all alarms of seen kinds, those at least as probable as the own kind of
-        a share of the examples, the coverage; by kind, those with a p-value above one less the
-        coverage. Kinds without a promise are there if they are as probable as that.
-        """
-        assert self.judges is not None
-        judged = self._judged(rows)
+        """Which kinds are in the set of each packed row; their probabilities.  -> (n, n_kinds)"""
+        judged = self._known_judges(rows)
         probability = self._spread(judged.probability, missing=0.0)
         if by_kind:
             members = self._p_values(judged) > 1 - coverage + _TIES
         else:
-            likely = self.judges.is_likely(judged.probability, coverage=coverage)
+            likely = self._known_judges.is_likely(judged.probability, coverage=coverage)
             members = self._spread(likely, missing=0.0) > 0
         without = np.isin(self.kinds, self.without_promise(coverage, by_kind=by_kind))
         members = np.where(without, probability >= 1 - coverage, members)
@@ -585,47 +532,31 @@ class Namer(WithoutCaches):
     def taken_for(
         self, kind: str, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float
     ) -> dict[str, float]:
-        """The share of a kind's rows that are taken for each kind.
-
-        Each row is judged without itself, unless there are too few rows for that.
-        """
+        """The share of a kind's rows that are taken for each kind, judged without themselves."""
         if self.has_promise and self.judges is not None and kind not in self.short_kinds(rate):
             return self.judges.taken_for(kind)
-        counts = Counter(self.names(rows, likeness, rate=rate).kind.tolist())
+        counts = Counter(self.names(rows, likeness, rate=rate)[0].tolist())
         return {name: counts[name] / len(rows) for name in self.kinds if counts[name]}
 
-    def _judged(self, rows: np.ndarray) -> Judged:
+    @property
+    def _known_judges(self) -> Judges:
         if self.judges is None:
             raise UserError(
                 "The model is from a file that has no rows of its kinds to compare with: names "
                 "come without probabilities. Fit again."
             )
-        return self.judges(rows)
+        return self.judges
 
     def _spread(self, values: np.ndarray, *, missing: float) -> np.ndarray:
         """Values of the judges' kinds as those of `kinds`, some of which have no example."""
-        assert self.judges is not None
         out = np.full((len(values), len(self.kinds)), missing)
-        out[:, [self.kinds.index(kind) for kind in self.judges.sorted_kinds]] = values
+        out[:, [self.kinds.index(kind) for kind in self._known_judges.sorted_kinds]] = values
         return out
 
     def _p_values(self, judged: Judged) -> np.ndarray:
-        assert self.judges is not None
-        ranks = self.judges.ranks_by_kind
+        ranks = self._known_judges.ranks_by_kind
         p = np.stack([one(judged.unlike[:, :, k]) for k, one in enumerate(ranks)], axis=1)
         return self._spread(p, missing=1.0)
-
-    def _unseen_p_values(self, judged: Judged) -> np.ndarray:
-        assert self.judges is not None
-        return self.judges.all_ranks(judged.unlike_all)
-
-    def _is_unseen(self, p: np.ndarray, likeness: np.ndarray | None, *, rate: float) -> np.ndarray:
-        assert self.judges is not None
-        unseen = p <= max(rate, self.judges.all_ranks.least) + _TIES
-        if likeness is not None:
-            few = np.append(self._n_units < rows_for(rate), False)
-            unseen &= ~few[_most_like(likeness)]
-        return np.asarray(unseen)
 
     @cached_property
     def _n_units(self) -> np.ndarray:
@@ -641,11 +572,7 @@ def _most_like(likeness: np.ndarray) -> np.ndarray:
 
 @compiled(fastmath=_NO_NAN)
 def _nearest_without(distances: Any, starts: Any, cells: Any, out: Any) -> None:
-    """The least distance to the rows of each kind without each fold.  -> (n, n_folds, n_kinds)
-
-    Distances are to rows that stand cell by cell, beginning at `starts`; the cell of kind k and
-    fold f is k * n_folds + f.
-    """
+    """The least distance to rows of each kind without each fold.  -> (n, n_folds, n_kinds)"""
     n_folds = out.shape[1]
     for i in range(out.shape[0]):
         for f in range(n_folds):

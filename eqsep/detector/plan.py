@@ -25,11 +25,7 @@ NamesByColumn = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class LabelReading(schemas.Kept):
-    """How labels, and missing ones, are read.
-
-    A row that nobody has called anomalous is labelled normal or has no label. It is trusted to be
-    normal, or doubted: it may be an anomaly that nobody has noticed.
-    """
+    """How labels, and missing ones, are read; a doubted row may be an anomaly nobody noticed."""
 
     normal: Any  # the label of normal rows; None: 0, False or "normal", whichever occurs
     unlabelled_is_normal: bool  # whether rows without a label count as normal, and calibrate
@@ -58,9 +54,6 @@ class LabelReading(schemas.Kept):
     ) -> Self:
         """The reading for the labels of a first fit; `counts` rows have each of them.
 
-        By default, rows without a label are normal where no row is labelled normal, and are doubted
-        where anomalies are labelled; rows labelled normal are trusted. Where all are to be doubted,
-        rows without a label calibrate unless enough are labelled normal to set the threshold alone.
         A given plan has settled whether rows are `doubted`.
         """
         _check_first_labels(labels, counts, normal=normal, given=given)
@@ -97,11 +90,7 @@ class LabelReading(schemas.Kept):
 
 
 def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
-    """Refuse the labels of a first fit that are more likely a mistake than a choice.
-
-    Labels that are `given` may all be missing. Or none is normal, and few rows are unlabelled, or a
-    kind has the name of the normal label but for case and blanks.
-    """
+    """Refuse the labels of a first fit that are more likely a mistake than a choice."""
     if given and labels.labels is None:
         raise UserError(
             "There is no label: all of them are missing.",
@@ -133,30 +122,15 @@ def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, g
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan(WithoutCaches):
-    """What the first rows decide. Models with equal plans can be merged.
+    """What the first rows decide. Models with equal plans can be merged."""
 
-    Attributes
-    ----------
-    encoder : Encoder
-        From tables to encoded rows, and back to words and units.
-    terms : Terms
-        What a row is scored by.
-    holdout : HoldOut
-        Which rows calibrate.
-    labels : LabelReading
-        How labels are read.
-    windows : Windows or None
-        Columns over the last rows of a run, added to a table before it is encoded.
-    provisional : mapping of str to set of str
-        While batches are learnt: names that occur only in rows beyond those of the plan, by column.
-        The encoder takes them for rare ones; those of no learnt row are removed at the end.
-    """
-
-    encoder: Encoder
-    terms: Terms
-    holdout: HoldOut
-    labels: LabelReading
-    windows: Windows | None = None
+    encoder: Encoder  #: from tables to encoded rows, and back to words and units
+    terms: Terms  #: what a row is scored by
+    holdout: HoldOut  #: which rows calibrate
+    labels: LabelReading  #: how labels are read
+    windows: Windows | None = None  #: columns over the last rows of a run
+    # While batches are learnt: names that occur only in rows beyond those of the plan, by column.
+    # The encoder takes them for rare ones; those of no learnt row are removed at the end.
     provisional: NamesByColumn = field(default_factory=dict)
 
     @classmethod
@@ -172,29 +146,15 @@ class Plan(WithoutCaches):
         window: int | None = None,
         more_names: Mapping[str, Iterable[str]] | None = None,
     ) -> Self:
-        """The plan for the first rows of a table with windows, to promise a false-alarm `rate`.
-
-        Rows beyond these have `more_names`, by column: they are rare, not new.
-        """
+        """The plan for the first rows; names in `more_names`, of rows beyond these, are rare."""
         holdout, split = HoldOut.choose(
-            table,
-            labels,
-            config=config,
-            doubted=reading.doubted,
-            rate=rate,
-            window=window,
-            rng=rng,
+            table, labels, config=config, doubted=reading.doubted, rate=rate, window=window, rng=rng
         )
         learnt = table.take(np.flatnonzero(split.learnt))
         encoder = Encoder.learn(learnt)
-        provisional = {
-            name: new
-            for name, learnt in encoder.name_columns.items()
-            if (
-                new := frozenset((more_names or {}).get(name, ()))
-                - {*learnt.frequent, *learnt.rare}
-            )
-        }
+        known = {n: {*own.frequent, *own.rare} for n, own in encoder.name_columns.items()}
+        more = {n: frozenset((more_names or {}).get(n, ())) - known[n] for n in known}
+        provisional = {n: new for n, new in more.items() if new}
         rare = {n: [*encoder.name_columns[n].rare, *sorted(provisional[n])] for n in provisional}
         encoder = encoder.with_rare_names(rare) if rare else encoder
         terms = Terms.choose(
@@ -216,8 +176,6 @@ class Plan(WithoutCaches):
             windows=windows,
             provisional=provisional,
         )
-
-    # From tables to rows
 
     @property
     def table_columns(self) -> dict[str, Learnt | None]:
@@ -282,8 +240,6 @@ class Plan(WithoutCaches):
         names = () if grouping is None else grouping.columns
         columns = [column for column in table.columns if column.name not in names]
         return table if len(columns) == len(table.columns) else replace(table, columns=columns)
-
-    # How it compares, and is kept
 
     def is_same(self, other: "Plan") -> bool:
         """Whether two plans treat every row alike, however they read missing labels."""

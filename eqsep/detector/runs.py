@@ -13,15 +13,8 @@ import numpy as np
 from eqsep import schemas
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import ParameterError, UserError
-from eqsep.tables.reading import (
-    LARGEST,
-    Column,
-    RowGroups,
-    Table,
-    by_number,
-    read_table,
-    with_groups,
-)
+from eqsep.tables import reading
+from eqsep.tables.reading import Column, RowGroups, Table, by_number, read_table, with_groups
 
 SHORTEST = 2
 _NUMERIC = ("number", "duration")
@@ -29,21 +22,11 @@ _NUMERIC = ("number", "duration")
 
 @dataclass
 class Runs:
-    """The last rows of each run so far, from which the windows of later rows continue.
+    """The last rows of each run so far, from which the windows of later rows continue."""
 
-    Attributes
-    ----------
-    last : dict of int to ndarray of shape (at most length - 1, n_columns)
-        By the hash of the group, the values of its last rows.
-    time : dict of int to float
-        The time of the last of them.
-    n_rows : int
-        The number of rows that `in_order` has numbered.
-    """
-
-    last: dict[int, np.ndarray] = field(default_factory=dict)
-    time: dict[int, float] = field(default_factory=dict)
-    n_rows: int = 0
+    last: dict[int, np.ndarray] = field(default_factory=dict)  #: its last rows, by group
+    time: dict[int, float] = field(default_factory=dict)  #: of the last of them
+    n_rows: int = 0  #: that `in_order` has numbered
 
     def in_order(self, groups: RowGroups | None, n: int) -> RowGroups:
         """The groups of n rows; for times that they lack, row numbers from call to call."""
@@ -92,9 +75,8 @@ class Windows:
 
     Notes
     -----
-    A run begins with short windows. Rows that are not there yet, and missing values, count as the
-    mean of the others in the window: for the first row the mean is its value, and deviation, slope
-    and change are 0. A window without any value is missing. The slope is that of least squares.
+    Rows before the first of a run, and missing values, count as the mean of the others in the
+    window. A window without any value is missing. The slope is that of least squares.
 
     Examples
     --------
@@ -144,12 +126,9 @@ class Windows:
         words = [
             f"{statistic} of {self.length} rows" for statistic in ("mean", "deviation", "slope")
         ]
-        return {
-            f"{column}, {statistic}": (kind, column)
-            for column, kind in zip(self.columns, self.kinds, strict=True)
-            if kind
-            for statistic in (*words, "change from the row before")
-        }
+        pairs = [pair for pair in zip(self.kinds, self.columns, strict=True) if pair[0]]
+        words.append("change from the row before")
+        return {f"{pair[1]}, {statistic}": pair for pair in pairs for statistic in words}
 
     @property
     def windowed(self) -> list[str]:
@@ -166,11 +145,9 @@ class Windows:
         X : table
             One that already has its windows, by their names, is returned as it is.
         groups, time : array-like of shape (n_rows,) or str, default=None
-            The run of each row, and its place in it; by default all rows are one run, in their
-            order.
+            The run of each row, and its place in it; by default one run, in the order of rows.
         runs : Runs, default=None
-            What came before. It is updated, so that the next rows continue from these. By default
-            each run begins here.
+            What came before, updated for the rows that follow. By default each run begins here.
         """
         table = by_number(read_table(X, name=type(self).__name__), self.columns)
         sources = self._sources
@@ -301,7 +278,7 @@ def _statistics(values: np.ndarray, places: np.ndarray, length: int) -> tuple[np
             along += steps[back] * away
         last = values[places - 1]
         change = np.where(np.isposinf(last), 0.0, values[places] - last)
-    deviation = np.minimum(np.sqrt(squares / length), LARGEST)
+    deviation = np.minimum(np.sqrt(squares / length), reading.LARGEST)
     return mean, deviation, along / np.sum(steps**2), change
 
 
@@ -318,9 +295,8 @@ def _one_run(n: int) -> RowGroups:
 class PersistentAlarms:
     """Alarms of rows above the threshold if `least` of the last `among` rows of their run are.
 
-    The row itself is one of them, so these alarms are some of all: the false-alarm rate that is
-    promised for single rows is kept. How much lower it is depends on how long normal rows stay
-    above the threshold. A fault is found `least` - 1 rows later, or more.
+    The row itself is one of them, so the false-alarm rate that is promised for single rows is kept.
+    A fault is found `least` - 1 rows later, or more.
 
     Parameters
     ----------

@@ -1,7 +1,4 @@
-"""The score: how anomalous a row is, one formula of four terms (`Score.combine`).
-
-`Terms` are chosen at the first fit and never change; a `Score` is solved from sums over rows.
-"""
+"""The score: how anomalous a row is, one formula of four terms (`Score.combine`)."""
 
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -127,10 +124,7 @@ class Terms(schemas.Kept, WithoutCaches):
     def sums(
         self, rows: np.ndarray, target: np.ndarray, weight: np.ndarray, *, device: str = "cpu"
     ) -> Statistics:
-        """What encoded rows add to the sums from which the score is solved.
-
-        `target` is 1 in the column of the row's class, normal first.  (n, 1 + n_kinds)
-        """
+        """What encoded rows add to the sums; `target` is 1 at the row's class.  (n, 1 + n_kinds)"""
         kernel_map = self.map_on(device)
 
         def of(some: np.ndarray) -> Statistics:
@@ -202,16 +196,15 @@ class Terms(schemas.Kept, WithoutCaches):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **of_encoder: Any) -> Self:
-        """The terms of these parts, with `deviations` and `pack` of an encoder."""
         terms = super().from_state(state, **of_encoder)
         ellipsoid, trees, pack = terms.ellipsoid, terms.trees, terms.pack
-        if len(pack.first) + len(pack.second) != terms.landmarks.shape[1]:
-            schemas.damaged("its landmarks do not match the columns of its table")
-        if ellipsoid is not None and len(ellipsoid.centre) != len(terms.deviations):
-            schemas.damaged("its ellipsoid does not have the columns of numbers of its table")
         n_axes = 0 if ellipsoid is None else ellipsoid.axes.shape[1]
-        if trees is not None and trees.n_columns > len(pack.first) + n_axes:
-            schemas.damaged("its trees look at columns that its table lacks")
+        if (
+            len(pack.first) + len(pack.second) != terms.landmarks.shape[1]
+            or (ellipsoid is not None and len(ellipsoid.centre) != len(terms.deviations))
+            or (trees is not None and trees.n_columns > len(pack.first) + n_axes)
+        ):
+            schemas.damaged("its landmarks, ellipsoid or trees do not match those of its table")
         if not isinstance(terms.kernel.gamma, float) or not 0 < terms.kernel.gamma < np.inf:
             schemas.damaged("the gamma of its kernel is not a number above 0")
         return terms
@@ -243,13 +236,7 @@ class Score(WithoutCaches):
 
     @classmethod
     def solve(cls, terms: Terms, sums: Statistics, config: Config) -> Self:
-        """The score that the sums over all learnt rows give.
-
-        f is a ridge regression with the penalty alpha, up to ten times as much where rows are
-        doubted and few anomalies are labelled: most are then among the rows at which f is to be 1.
-        g is the regression of "labelled anomaly" with balanced classes, penalised more for fewer
-        anomalies.
-        """
+        """The score that the sums over all learnt rows give, by two ridge regressions."""
         n_anomalies = float(sums.weight[1:].sum())
         doubt = min(max(config.few_anomalies / max(n_anomalies, 1.0), 1.0), 10.0)
         coef: np.ndarray = sums.solve(config.alpha * (doubt if terms.doubted else 1.0))
@@ -338,10 +325,7 @@ class Score(WithoutCaches):
 
 
 def leaf_votes(sums: Statistics, *, doubted: bool) -> np.ndarray:
-    """The share of anomalies in each leaf; where rows are doubted, its mean with a balanced share.
-
-    Only some of the anomalies are labelled there.
-    """
+    """The share of anomalies in each leaf; of doubted rows, its mean with a balanced share."""
     if sums.leaves is None:
         return np.empty(0)
     votes = anomalous_shares(sums.leaves)

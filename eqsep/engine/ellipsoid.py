@@ -59,9 +59,8 @@ class Ellipsoid(Kept):
     ) -> Self | None:
         """The ellipsoid of some normal rows; None if fewer than two columns vary, or too many.
 
-        The covariance is that of Ledoit and Wolf, which is robust for few rows. A row with a weight
-        of 2 counts as two. With R² the mean share of a column's variance that the others explain,
-        the weight of a step is `step` R² / (1 - R²), less for a tail heavier than Gaussian.
+        With R² the mean share of a column's variance that the others explain, the weight of a step
+        is `step` R² / (1 - R²), less for a tail heavier than Gaussian.
         """
         most = min(MOST_ROWS, MOST_VALUES // max(rows.shape[1], 1))
         if len(rows) > most:
@@ -102,10 +101,7 @@ class Ellipsoid(Kept):
         return float(self.axes.shape[1] ** 0.5 * self.tail / _GAUSSIAN)
 
     def along(self, rows: Any, places: np.ndarray | None = None) -> Any:
-        """The rows y in axes in which normal ones are uncorrelated.  (n, n_columns) -> (n, n_axes)
-
-        In double precision. The columns are at these places of the rows, or are all of them.
-        """
+        """The columns at these places along the axes.  (n, n_columns) -> (n, n_axes)"""
         places = np.arange(len(self.axes)) if places is None else places
         return _along(rows, self.centre, self.axes, places)
 
@@ -159,13 +155,11 @@ def _along(rows: Any, centre: np.ndarray, axes: np.ndarray, places: np.ndarray) 
         return (xp.astype(rows[:, places], xp.float64) - centre) @ axes
     y = np.zeros((len(rows), axes.shape[1]))
 
-    def fill(part: slice) -> None:
-        for start in range(part.start, part.stop, _AT_ONCE):
-            some = slice(start, min(start + _AT_ONCE, part.stop))
-            exact = np.ascontiguousarray(rows[some], dtype=np.float64)
-            _add_products(exact, places, centre, axes, y[some])
+    def fill(some: slice) -> None:
+        exact = np.ascontiguousarray(rows[some], dtype=np.float64)
+        _add_products(exact, places, centre, axes, y[some])
 
-    in_threads(fill, len(rows), steps=y.size * len(places))
+    in_threads(fill, len(rows), steps=y.size * len(places), most=_AT_ONCE)
     return y
 
 

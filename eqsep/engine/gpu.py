@@ -1,11 +1,7 @@
-"""Local kernels and their sums on a GPU, in single precision.
+"""Local kernels and their sums on a GPU, in single precision; by Triton (`tiles`) if installed.
 
-Tensor cores sum in single precision or worse, and over millions of rows that is not enough to solve
-for coefficients; whole numbers they sum exactly. So kernel values, which lie between 0 and 1, are
-rounded to 1 / 32,512 and written in two digits of eight bits.
-
-Laplacian and Gaussian kernels are compiled by Triton (`tiles`); without it, and on processors,
-plain tensor operations do the same.
+Tensor cores sum whole numbers exactly, and others not well enough to solve for coefficients. So
+kernel values, from 0 to 1, are rounded to 1 / 32,512 and written in two digits of eight bits.
 """
 
 import math
@@ -25,20 +21,6 @@ SCALE = 127 * 256.0  # what a kernel value of 1 is as a whole number
 _ROWS, _LANDMARKS, _WARPS = 128, 64, 4  # a tile stays in registers
 _SIDE, _DEPTH, _STAGES = 128, 64, 5  # of a product of digits: those of so many rows at a time
 _LOG2_E = math.log2(math.e)
-
-
-class Digits(NamedTuple):
-    """Whole numbers 256 `high` + `low`, each of shape (m, n) in eight bits; (2, m, n) together."""
-
-    both: Any
-
-    @property
-    def high(self) -> Any:
-        return self.both[0]
-
-    @property
-    def low(self) -> Any:
-        return self.both[1]
 
 
 def is_fast(x: Any) -> bool:
@@ -88,7 +70,10 @@ def sums(X: Any, C: Any, coef: Any, form: Form) -> Any:  # pragma: no cover  nee
     return out[: X.shape[0]]
 
 
-def digits(X: Any, C: Any, scale: Any, form: Form) -> Digits:  # pragma: no cover  needs a GPU
+# Digits are whole numbers 256 h + l, with h and l of shape (m, n) in eight bits: (2, m, n).
+
+
+def digits(X: Any, C: Any, scale: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
     """k(x, c) of the form, times each row's scale, as digits, by Triton; 0 beyond n and m."""
     import torch
 
@@ -96,14 +81,11 @@ def digits(X: Any, C: Any, scale: Any, form: Form) -> Digits:  # pragma: no cove
     scale = torch.nn.functional.pad(scale.float(), (0, xt.shape[1] - X.shape[0]))
     both = torch.empty((2, ct.shape[1], xt.shape[1]), dtype=torch.int8, device=X.device)
     _over_tiles(_tiles().digits, xt, ct, (scale, *both), form)
-    return Digits(both)
+    return both
 
 
-def digits_of(k: Any, scale: Any, *, n: int = 0) -> Digits:
-    """Values between -1 and 1, times each row's scale of at most `SCALE`, as digits.
-
-    They are padded with zeros, to at least `n` rows.
-    """
+def digits_of(k: Any, scale: Any, *, n: int = 0) -> Any:
+    """Values from -1 to 1, times each row's scale, as digits, padded to at least `n` rows."""
     import torch
 
     whole = torch.floor(k * scale[:, None] + 0.5).to(torch.int32).T
@@ -111,29 +93,25 @@ def digits_of(k: Any, scale: Any, *, n: int = 0) -> Digits:
     more = max(n, rows + -rows % 8) - rows
     whole = torch.nn.functional.pad(whole, (0, more, 0, -m % 8 + 24))  # as such products ask
     high = (whole + 128) >> 8
-    return Digits(torch.stack([high, whole - high * 256]).to(torch.int8))
+    return torch.stack([high, whole - high * 256]).to(torch.int8)
 
 
-def products(left: Digits, right: Digits) -> Any:
+def products(left: Any, right: Any) -> Any:
     """Σ_n of the products of two whole numbers, exactly, in double precision.  -> (m, m')"""
-    m, both = right.high.shape[0], right.both.flatten(0, 1)
-    total = _product(left.high, both).double().mul_(256).add_(_product(left.low, both))
+    (high, low), m, both = left, right.shape[1], right.flatten(0, 1)
+    total = _product(high, both).double().mul_(256).add_(_product(low, both))
     return total[:, :m] * 256 + total[:, m:]
 
 
-def add_squares(total: Any, k: Digits) -> None:
-    """Add `products(k, k)` to what is on and above the diagonal of `total`, of shape (m', m').
-
-    One of four products is the transpose of another. Below the diagonal anything may be left.
-    """
-    (m, n), size = k.high.shape, total.shape[0]
+def add_squares(total: Any, k: Any) -> None:
+    """Add `products(k, k)` to the upper triangle of `total`; anything may be left below it."""
+    (_, m, n), size = k.shape, total.shape[0]
     is_whole = 2 * m % _SIDE == n % _DEPTH == 0
-    if is_whole and _is_on_gpu(k.both) and _has_triton():  # pragma: no cover  needs a GPU
-        both = _square(k.both.flatten(0, 1))
+    if is_whole and _is_on_gpu(k) and _has_triton():  # pragma: no cover  needs a GPU
+        both = _square(k.flatten(0, 1))
         high, cross, low = both[:m, :m], both[:m, m:], both[m:, m:]
     else:
-        pairs = ((k.high, k.high), (k.high, k.low), (k.low, k.low))
-        high, cross, low = (_product(a, b) for a, b in pairs)
+        high, cross, low = (_product(k[a], k[b]) for a, b in ((0, 0), (0, 1), (1, 1)))
     high, cross, low = (part[:size, :size] for part in (high, cross, low))
     total.add_(high, alpha=2.0**16).add_(cross + cross.T, alpha=256.0).add_(low)
 
@@ -160,10 +138,7 @@ def _product(a: Any, b: Any) -> Any:
 def summed(
     kernel: Any, landmarks: Any, X: Any, target: np.ndarray, weight: np.ndarray
 ) -> tuple[Any, Any]:
-    """Σ w k kᵀ and Σ w t k in double precision, of kernel values rounded to 1 / 32,512.
-
-    Weights and targets are rounded likewise, in units of the largest one.
-    """
+    """Σ w k kᵀ and Σ w t k in double precision, of values, weights and targets as digits."""
     import torch
 
     m, tall = landmarks.shape[0], np.reshape(target, (len(weight), -1))
@@ -177,7 +152,7 @@ def summed(
         rows = slice(start, start + SUMMED_AT_ONCE)
         scale = root[rows] * SCALE
         k = digits_of_rows(X[rows], scale)
-        t = digits_of(pull[rows], scale, n=k.high.shape[1])
+        t = digits_of(pull[rows], scale, n=k.shape[2])
         add_squares(gram, k)
         moment += products(k, t)[:m, : tall.shape[1]]
     unit = heaviest / SCALE**2

@@ -32,12 +32,15 @@ PAIRWISE = (
 )
 
 
-class Parametrised:
-    """Parameters to get, set and clone, without the second that importing scikit-learn takes.
+class Kernel(ABC):
+    """A function of a row and a landmark, with parameters as in scikit-learn, but no import of it.
 
     >>> RBF(gamma=2.0).get_params(), RBF().set_params(gamma=0.5)
     ({'gamma': 2.0}, RBF(gamma=0.5))
     """
+
+    is_local: bool = False  # whether k(x, c) goes to 0 as x goes away from c in any direction
+    is_rowwise: ClassVar[bool] = False  # whether other rows do not change a bit of a row's values
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  nothing lies deeper
         """The parameters by their names."""
@@ -54,13 +57,6 @@ class Parametrised:
                 )
             setattr(self, name, value)
         return self
-
-
-class Kernel(Parametrised, ABC):
-    """A function of a row and a landmark."""
-
-    is_local: bool = False  # whether k(x, c) goes to 0 as x goes away from c in any direction
-    is_rowwise: ClassVar[bool] = False  # whether other rows do not change a bit of a row's values
 
     @abstractmethod
     def at(self, C: Any) -> Callable[[Any], Any]:
@@ -110,7 +106,7 @@ class LocalKernel(Kernel):
 
         return values
 
-    def digits_at(self, C: Any) -> Callable[[Any, Any], gpu.Digits]:
+    def digits_at(self, C: Any) -> Callable[[Any, Any], Any]:
         """The function (X, scale) -> k(X, C) times each row's scale, as whole numbers."""
         form, values = self._form(C), self.at(C)
         if form is not None:
@@ -158,11 +154,7 @@ def some(C: Any) -> Any:
 
 
 def unit_of(C: Any) -> float:
-    """A power of two near the spread of the landmarks, in which distances can be squared.
-
-    1 where they can be anyway, and where the landmarks are all the same. A few landmarks far from
-    the others do not count.
-    """
+    """A power of two near the landmarks' spread where distances cannot be squared; else 1."""
     xp = namespace(C)
     largest = math.frexp(float(xp.finfo(C.dtype).max))[1]
     usual, size = 3 * largest // 8, float(xp.max(xp.abs(C)))
@@ -190,9 +182,7 @@ def _number(gamma: Any) -> float:
 class SquaredDistance:
     """X -> ||x - c||² / unit² by one matrix product, exactly 0 where x and c agree up to rounding.
 
-    The rows are first centred on the mean of the landmarks `C`. A row too large to be squared is
-    infinitely far from landmarks that are not, and compared with the others column by column.
-    (n, d) -> (n, m)
+    A row too large to be squared is infinitely far from landmarks that are not.  (n, d) -> (n, m)
     """
 
     def __init__(self, C: Any, *, unit: float = 1.0) -> None:
@@ -343,11 +333,7 @@ _LAPLACIAN = {
 
 
 def are_powers(values: Sequence[Any]) -> bool:
-    """Whether these are powers of two in rising order: a few, and none of them large.
-
-    >>> are_powers([1, 2, 8]), are_powers([2, 1]), are_powers([3]), are_powers([])
-    (True, False, False, False)
-    """
+    """Whether these are powers of two in rising order: a few, and none of them large."""
     known = all(type(p) is int and 0 < p < 2**16 and p & (p - 1) == 0 for p in values)
     return known and 0 < len(values) < 16 and list(values) == sorted(set(values))
 
@@ -359,11 +345,7 @@ def _is_tiled(C: Any) -> bool:
 
 @dataclass
 class SparseLaplacian(Laplacian):
-    """The Laplacian kernel of encoded tables, where most columns hold mostly one number.
-
-    Its sums are taken in another order than `Laplacian`'s, so they round differently. Encoded
-    values are of one size, so there is no unit to choose.
-    """
+    """The Laplacian of encoded tables, where most columns hold mostly one number."""
 
     def at(self, C: np.ndarray) -> Callable[[np.ndarray], Any]:
         precision, distance = np.finfo(C.dtype), SparseManhattan(C)
@@ -480,11 +462,7 @@ def as_kernel(kernel: Any, *, gamma: float | str = "median") -> Kernel:
 
 
 def manhattan(X: Any, C: Any, *, unit: float = 1.0) -> Any:
-    """Σ_j |x_j - c_j| / unit for each row and each landmark, in the precision of both.
-
-    In NumPy, each number depends on its row and its landmark alone, to the last bit. No temporary
-    has n m d numbers.  (n, d), (m, d) -> (n, m)
-    """
+    """Σ_j |x_j - c_j| / unit, which in NumPy no other row changes.  (n, d), (m, d) -> (n, m)"""
     if unit > 1:  # the sum might be too large: divide first; a small unit divides what is small
         return manhattan(X / unit, C / unit)
     if not is_foreign(X):
@@ -526,11 +504,8 @@ class _Dense:
 class SparseManhattan:
     """X -> Σ_j |x_j - c_j| in single precision, where most columns hold mostly one number.
 
-    With a_j the most common number of a column among the landmarks, Σ_j |a_j - c_j| is computed
-    once for all rows, and a row is compared where it has another number: |x_j - c_j| - |a_j - c_j|,
-    which for the second most common number is computed once, too. It rounds as the largest of the
-    differences does, so it is for columns of one size, like those of an encoded table. As in
-    `manhattan`, other rows do not change a row's distances.  (n, d) -> (n, m)
+    Sums for each column's commonest number among the landmarks are computed once; a row is compared
+    where it has another, so it rounds as the largest difference does.  (n, d) -> (n, m)
     """
 
     def __init__(self, C: np.ndarray) -> None:
@@ -590,17 +565,9 @@ def _add_in_double(X: Any, columns: Any, C: Any, total: Any, some: Any, out: Any
 
 @compiled
 def _add_in_single(
-    X: Any,
-    columns: Any,
-    C: Any,
-    total: Any,
-    some: Any,
-    out: Any,
-    places: Any,
-    common: Any,
-    sparse: Any,
+    X: Any, at: Any, C: Any, total: Any, some: Any, out: Any, places: Any, common: Any, sparse: Any
 ) -> None:
-    _add_dense(X, columns, C, total, some, out)
+    _add_dense(X, at, C, total, some, out)
     m = out.shape[1]
     for i in range(X.shape[0]):
         for k in range(places.shape[0]):

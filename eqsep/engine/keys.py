@@ -1,8 +1,4 @@
-"""Keys of rows, the same for equal ones: two numbers of 64 bits, and a table of such keys.
-
-Bits are mixed with factors that are drawn: rows that differ share a number with a chance of about
-2^-64.
-"""
+"""Keys of rows, the same for equal ones: two numbers of 64 bits, and a table of such keys."""
 
 from typing import Any
 
@@ -16,11 +12,7 @@ _30 = np.uint64(30)
 def mixed_texts(
     offsets: np.ndarray, data: np.ndarray, factors: np.ndarray, out: np.ndarray
 ) -> None:
-    """Mix a text of each row into its keys `out` of 64 bits, (n, 2), in place.
-
-    Texts are `data`, bytes, from one of n + 1 `offsets` to the next, as in Arrow; `factors` are two
-    odd numbers drawn from all of 64 bits.
-    """
+    """Mix a text of each row, bytes from offset to offset, into its keys `out`, (n, 2)."""
     data = data.view()
     data.setflags(write=False)  # as that of Arrow is: a loop is compiled for arrays of one type
     words = data[: len(data) // 8 * 8].view(np.uint64)

@@ -1,18 +1,17 @@
 """Compiled loops, the sums and exponentials that several modules share, and threads for rows.
 
 Numba caches compiled code on disk and checks only the loop's own file for changes. So a loop uses
-no names of other modules of this package, and its caller passes arrays of one type and layout: each
-loop is compiled once. The caller that has all rows divides them among threads, by `in_threads`.
+no names of other modules of this package, and its caller passes arrays of one type and layout.
 """
 
 import math
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from threading import local
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -21,47 +20,35 @@ from numba.extending import register_jitable
 from eqsep.arrays import is_foreign
 
 WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
-Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 _this = local()  # of each thread
 
 
-@overload
-def compiled(loop: Loop) -> Loop: ...
-
-
-@overload
-def compiled(*, fastmath: Collection[str]) -> Callable[[Loop], Loop]: ...
-
-
-def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Any:
+def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Callable[..., Any]:
     """Compile a loop by Numba when it is first called, and keep it on disk for other processes."""
     if loop is None:
         return partial(compiled, fastmath=fastmath)
     options = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
+    made: Callable[..., Any]
     try:
-        return njit(cache=True, **options)(loop)
+        made = njit(cache=True, **options)(loop)
     except RuntimeError:  # there is no folder to keep it in
-        return njit(**options)(loop)
+        made = njit(**options)(loop)
+    return made
 
 
-def shared(formula: Loop) -> Loop:
+def shared(formula: Any) -> Any:
     """Let both loops and plain Python call a formula."""
-    made: Loop = register_jitable(formula)
-    return made
+    return register_jitable(formula)
 
 
-def inlined(part: Loop) -> Loop:
+def inlined(part: Any) -> Any:
     """Make a function a part of the loops that call it, to be compiled with them alone."""
-    made: Loop = njit(inline="always")(part)
-    return made
+    return njit(inline="always")(part)
 
 
 def weighted_sums(k: np.ndarray, functions: np.ndarray) -> np.ndarray:
-    """Σ_j a_j k_ij of each row and each of the functions a, in double precision.
-
-    Not a product of matrices: its sums would depend on the other rows.  (n, m), (t, m) -> (n, t)
-    """
+    """Σ_j a_j k_ij, which no other row changes, in double precision.  (n, m), (t, m) -> (n, t)"""
     out = np.empty((len(k), len(functions)))
     add = _add_weighted_single if k.dtype == np.float32 else _add_weighted_double
     add(np.ascontiguousarray(k), functions, out)
@@ -71,8 +58,7 @@ def weighted_sums(k: np.ndarray, functions: np.ndarray) -> np.ndarray:
 def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) -> np.ndarray:
     """The mean of exp(-rate p s) over powers of two p, of a matrix s >= 0, which is overwritten.
 
-    In single precision exp(-rate s) has an error of 2^-23 of its size, and is 0 below 2^-126. The
-    power 1 alone, which models of version 0.1.0 use, and double precision are NumPy's.
+    The power 1 alone, which models of version 0.1.0 use, and double precision are NumPy's.
     """
     if powers == (1,) or s.dtype != np.float32:
         s *= -rate
@@ -84,14 +70,7 @@ def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) 
 
 
 def mean_of_powers(k: Any, powers: tuple[int, ...]) -> Any:
-    """The mean of these powers, which are powers of two, of a matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> mean_of_powers(np.array([[0.5]]), (1, 4))
-    array([[0.28125]])
-    """
+    """The mean of these powers, which are powers of two, of a matrix."""
     if powers == (1,):
         return k
     total: Any = 0.0
@@ -113,17 +92,24 @@ def _doubled(most: int) -> list[int]:
     return [2**i for i in range(most.bit_length())]
 
 
-def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
-    """Do `work` for all of `n` rows, divided among threads if it takes enough steps.
+def in_threads(
+    work: Callable[[slice], None], n: int, *, steps: int, most: int | None = None
+) -> None:
+    """Do `work` for `n` rows, at most so many at a time, in threads if it takes enough steps."""
 
-    Work within a thread is not divided again.
-    """
-    pieces = n_pieces(n, steps=steps)
-    if pieces == 1:
-        work(slice(0, n))
-    else:
-        parts = [slice(n * i // pieces, n * (i + 1) // pieces) for i in range(pieces)]
-        list(_pool(pieces).map(work, parts))
+    def do(part: slice) -> None:
+        for some in [part] if most is None else pieces(part, most):
+            work(some)
+
+    n_parts = n_pieces(n, steps=steps)
+    parts = [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
+    list(map(do, parts) if n_parts == 1 else _pool(n_parts).map(do, parts))
+
+
+def pieces(part: slice, most: int) -> Iterator[slice]:
+    """Slices of a part of the rows, of at most so many."""
+    for start in range(part.start, part.stop, most):
+        yield slice(start, min(start + most, part.stop))
 
 
 def n_pieces(n: int, *, steps: int) -> int:

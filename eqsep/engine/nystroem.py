@@ -55,8 +55,7 @@ def choose_landmarks(
 ) -> Any:
     """`n` distinct rows of `X`, up to a third anomalous; all if they are fewer or `n` is None.
 
-    Which rows are drawn, and their order, depends on `rng` and the set of distinct rows only:
-    repeating a row, or shuffling them, changes nothing. A row found in both classes is normal.
+    Which rows, and their order, depends on `rng` and the set of distinct rows only.
     """
     key = row_keys(X, rng=rng)
     order = np.lexsort((is_anomaly, key))
@@ -84,30 +83,22 @@ def _stratified(is_anomaly: np.ndarray, n: int) -> np.ndarray:
 
 
 def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
-    """A random 64-bit key for each row, the same for equal rows.
-
-    Distinct rows share a key with a probability of about 2^-64.
-    """
+    """A random 64-bit key for each row, the same for equal rows."""
     X = to_numpy(X)
     factors = rng.randint(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     key = np.empty(len(X), dtype=np.uint64)
 
-    def fill(rows: slice) -> None:
-        key[rows] = mixed_bits(X[rows], factors)
+    def fill(some: slice) -> None:
+        key[some] = mixed_bits(X[some], factors)
 
-    in_threads(fill, len(X), steps=X.size)
+    in_threads(fill, len(X), steps=X.size, most=_MIXED_AT_ONCE)
     return key
 
 
 def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Each row's bits in double precision, mixed with odd factors; -0 is 0.  (n, d) -> (n,)"""
-    out = np.empty(len(X), dtype=np.uint64)
-    for start in range(0, len(X), _MIXED_AT_ONCE):
-        some = slice(start, start + _MIXED_AT_ONCE)
-        bits = (X[some].astype(np.float64) + 0.0).view(np.uint64)
-        mixed = _finalised(bits + factors) * factors
-        out[some] = _finalised(mixed.sum(axis=1, dtype=np.uint64))
-    return out
+    bits = (X.astype(np.float64, order="C") + 0.0).view(np.uint64)
+    return _finalised((_finalised(bits + factors) * factors).sum(axis=1, dtype=np.uint64))
 
 
 def _finalised(b: np.ndarray) -> np.ndarray:
@@ -119,10 +110,7 @@ def _finalised(b: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Statistics:
-    """G = Σ w k kᵀ and r = Σ w t k of rows with kernel values k, weight w and target t.
-
-    With several targets a row, r has a column for each of them. All are in double precision.
-    """
+    """G = Σ w k kᵀ and r = Σ w t k, a column per target t, of rows with kernel values k."""
 
     gram: Any  # G
     moment: Any  # r
@@ -153,11 +141,7 @@ class Statistics:
         return type(self)(gram, self.moment * columns, self.weight * columns)
 
     def solve(self, alpha: float) -> Any:
-        """The a that minimises Σ w (a·k - t)² + alpha ||a||²: (G + alpha I) a = r.
-
-        By Cholesky; where rounding or alpha = 0 leaves the matrix without full rank, the shortest
-        least-squares solution.
-        """
+        """The a with (G + alpha I) a = r: by Cholesky, or if that is singular the shortest one."""
         xp, gram = namespace(self.gram), self.gram
         moment = xp.reshape(self.moment, (gram.shape[0], -1))
         matrix = gram + alpha * xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
@@ -214,36 +198,20 @@ def _square(gram: np.ndarray | None, *, n: int) -> np.ndarray | None:
     return whole
 
 
-def widened(statistics: Statistics, n: int, *, columns: list[int] | None = None) -> Statistics:
-    """The same sums with `n` targets: theirs in `columns`, zeros in the others."""
-    columns = list(range(statistics.moment.shape[1])) if columns is None else columns
-
-    def wide(sums: np.ndarray) -> np.ndarray:
-        out = np.zeros((*sums.shape[:-1], n))
-        out[..., columns] = sums
-        return out
-
-    return _with_targets(statistics, wide)
-
-
-def narrowed(statistics: Statistics, columns: list[int]) -> Statistics:
-    """The same sums with the targets in these columns alone."""
-    return _with_targets(statistics, lambda sums: sums[..., columns])
-
-
-def regrouped(statistics: Statistics, columns: list[int]) -> Statistics:
-    """The same sums, with each target added to the one that `columns` has in its place."""
+def regrouped(statistics: Statistics, columns: list[int], *, n: int = 0) -> Statistics:
+    """The same sums with each target added to the one that `columns` names, of at least `n`."""
 
     def added(sums: np.ndarray) -> np.ndarray:
-        out = np.zeros((*sums.shape[:-1], 1 + max(columns)))
+        out = np.zeros((*sums.shape[:-1], max(n, 1 + max(columns))))
         for before, after in enumerate(columns):
             out[..., after] += sums[..., before]
         return out
 
-    return _with_targets(statistics, added)
+    return with_targets(statistics, added)
 
 
-def _with_targets(statistics: Statistics, change: Callable[[Any], Any]) -> Statistics:
+def with_targets(statistics: Statistics, change: Callable[[Any], Any]) -> Statistics:
+    """The sums with a change of their last axis, the targets."""
     leaves = None if statistics.leaves is None else change(statistics.leaves)
     moment, weight = change(statistics.moment), change(statistics.weight)
     return replace(statistics, moment=moment, weight=weight, leaves=leaves)
@@ -276,34 +244,25 @@ def _shortest_solution(matrix: Any, moment: Any) -> Any:
 class Gram:
     """The sum of k kᵀ over rows with kernel values k at m landmarks: its lower triangle.
 
-    Single precision is twice as fast, and rounds each product to about what the kernel values are
-    rounded to. With wide kernels sums are large and nearly singular, and that matters; with narrow
-    ones it does not. So of many rows in single precision, blocks without a landmark near many of
-    them are summed in it and added up in double precision: coefficients change by some 1e-5 of
-    their size, and scores by some 1e-6. All others are summed in double precision.
+    Of many rows, blocks with no landmark near many of them are summed in single precision, which is
+    twice as fast and changes scores by some 1e-6; all others, where it matters, in double.
     """
 
     def __init__(self, m: int, *, n_rows: int) -> None:
         self._lower = np.zeros((m, m))
         self._rounds = n_rows * m**2 >= WORTH_ROUNDING
+        self._products = {np.dtype(t): np.empty((m, m), dtype=t) for t in (np.float32, np.float64)}
 
     def add(self, k: np.ndarray) -> None:
         """Some rows more.  (n, m)"""
-        is_light = self._rounds and _is_light(k)
+        may_round = self._rounds and k.dtype == np.float32 and len(k) <= BLOCK
+        is_light = may_round and np.einsum("ij,ij->j", k, k).max(initial=0.0) <= LIGHT
         values = k if is_light else k.astype(np.float64, copy=False)
         # Not SciPy's syrk, which would let no other thread run.
-        product = np.matmul(values.T, values, out=self._single if is_light else self._double)
+        product = np.matmul(values.T, values, out=self._products[values.dtype])
         for start in range(0, len(product), _STRIP):
             strip = np.s_[start : start + _STRIP, : start + _STRIP]
             self._lower[strip] += product[strip]
-
-    @cached_property
-    def _single(self) -> np.ndarray:
-        return np.empty_like(self._lower, dtype=np.float32)
-
-    @cached_property
-    def _double(self) -> np.ndarray:
-        return np.empty_like(self._lower)
 
     def __iadd__(self, other: "Gram") -> "Gram":
         self._lower += other._lower
@@ -315,16 +274,6 @@ class Gram:
         return lower + np.tril(lower, -1).T
 
 
-def _is_light(k: np.ndarray) -> bool:
-    if k.dtype != np.float32 or len(k) > BLOCK:
-        return False
-    return bool(np.einsum("ij,ij->j", k, k).max(initial=0.0) <= LIGHT)
-
-
-def _as_they_are(rows: np.ndarray) -> np.ndarray:
-    return rows
-
-
 @dataclass(frozen=True, eq=False)
 class KernelMap:
     """Rows of NumPy as their kernel values at the landmarks, some at a time."""
@@ -332,17 +281,14 @@ class KernelMap:
     kernel: Kernel
     landmarks: np.ndarray
     chunk_size: int  # the most rows held as kernel values at once
-    pack: Pack = _as_they_are  # to rows with the columns of the landmarks
+    pack: Pack = np.asarray  # to rows with the columns of the landmarks
 
     @cached_property
     def _values(self) -> Callable[[np.ndarray], np.ndarray]:
         return self.kernel.at(self.landmarks)
 
     def chunks(self, X: np.ndarray, *, most: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks).
-
-        Row by row, values are computed fastest while they stay in the processor's cache.
-        """
+        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks)."""
         most = min(most, CACHED_ROWS) if self.kernel.is_rowwise else most
         size = min(most, self.chunk_size) or 1  # no rows: no slices
         for start in range(0, len(X), size):
@@ -364,10 +310,7 @@ class KernelMap:
         return out
 
     def evaluate(self, X: np.ndarray, coef: np.ndarray, *, dtype: Any = None) -> np.ndarray:
-        """f(x) = Σ_j a_j k(x, c_j) of each row, or of each column of `coef`.  (n, d) -> (n, …)
-
-        Summed in double precision, and given in that of the landmarks, or in `dtype`.
-        """
+        """f(x) = Σ_j a_j k(x, c_j) of each row, or of each column of `coef`.  (n, d) -> (n, …)"""
         out = np.empty((len(X), *coef.shape[1:]), dtype=dtype or self.landmarks.dtype)
         functions = np.ascontiguousarray(coef.reshape(len(coef), -1).T)
         tall = out.reshape(len(X), len(functions))
@@ -381,10 +324,7 @@ class KernelMap:
     def each(
         self, X: np.ndarray, work: Callable[[slice, np.ndarray], None], *, most: int = CACHED_ROWS
     ) -> None:
-        """Do `work` with at most so many rows each time, and their kernel values, in threads.
-
-        A kernel that is a product of matrices leaves threads to BLAS.
-        """
+        """Do `work` with at most so many rows each time, and their kernel values, in threads."""
 
         def fill(rows: slice) -> None:
             for part, k in self.chunks(X[rows], most=most):
@@ -396,11 +336,7 @@ class KernelMap:
     def statistics(
         self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
     ) -> Statistics:
-        """The sums over rows with the weight `total`, class by class, in double precision.
-
-        So are kernel values that depend on the other rows: in single precision the sums of two
-        pieces would not be those of the whole.
-        """
+        """The sums over rows with the weight `total`, class by class, in double precision."""
         n, m = len(X), len(self.landmarks)
         exact, steps, most = self, n * X.shape[1] * m, BLOCK
         if not self.kernel.is_rowwise:  # a product of matrices, which has its own threads

@@ -1,7 +1,6 @@
 """Tiles of rows and landmarks, their products, and walks through trees, compiled for a GPU.
 
-Rows and landmarks come by column, (d, n) and (d, m), with n and m multiples of a tile's sides, so
-that neighbours are read together and nothing is masked.
+Rows and landmarks come by column, (d, n) and (d, m), with n and m multiples of a tile's sides.
 """
 
 import triton
@@ -27,15 +26,10 @@ def _squares(xt, ct, rows, landmarks, n, m, d, ROWS: tl.constexpr, LANDMARKS: tl
 
 @triton.jit
 def _kernel(
-    xt, ct, rows, landmarks, n, m, d, rate, share,
-    ROWS: tl.constexpr, LANDMARKS: tl.constexpr,
-    DEGREE: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
+    xt, ct, rows, landmarks, n, m, d, rate, share, ROWS: tl.constexpr,
+    LANDMARKS: tl.constexpr, DEGREE: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
 ):  # fmt: skip
-    """2^(-rate Σ_k |x_k - c_k|^DEGREE) of the rows and landmarks of a tile; of powers, the mean.
-
-    The degree is 1 or 2. The powers are powers of two: `POWERS` is their sum, of `DOUBLED` bits,
-    `share` 1 / their number.
-    """
+    """2^(-rate Σ_k |x_k - c_k|^DEGREE), the mean over powers of two that add up to POWERS."""
     if DEGREE == 1:
         s = tl.zeros([ROWS, LANDMARKS], tl.float32)
         for k in tl.range(0, d, loop_unroll_factor=4):
@@ -54,9 +48,8 @@ def _kernel(
 
 @triton.jit
 def values(
-    xt, ct, out, n, m, d, rate, share,
-    ROWS: tl.constexpr, LANDMARKS: tl.constexpr,
-    DEGREE: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
+    xt, ct, out, n, m, d, rate, share, ROWS: tl.constexpr,
+    LANDMARKS: tl.constexpr, DEGREE: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
 ):  # fmt: skip
     """The kernel's values (n, m), a tile for each program."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -69,9 +62,8 @@ def values(
 
 @triton.jit
 def digits(
-    xt, ct, scale, high, low, n, m, d, rate, share,
-    ROWS: tl.constexpr, LANDMARKS: tl.constexpr,
-    DEGREE: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
+    xt, ct, scale, high, low, n, m, d, rate, share, ROWS: tl.constexpr,
+    LANDMARKS: tl.constexpr, DEGREE: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
 ):  # fmt: skip
     """The values times each row's scale as whole numbers 256 h + l; h and l are (m, n)."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -88,9 +80,8 @@ def digits(
 
 @triton.jit
 def sums(
-    xt, ct, coef, out, n, m, d, rate, share,
-    ROWS: tl.constexpr, LANDMARKS: tl.constexpr,
-    DEGREE: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
+    xt, ct, coef, out, n, m, d, rate, share, ROWS: tl.constexpr,
+    LANDMARKS: tl.constexpr, DEGREE: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
 ):  # fmt: skip
     """The values times the coefficients, summed over all landmarks, some rows for each program."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -122,10 +113,7 @@ def squares(a, left, right, out, m, n, SIDE: tl.constexpr, ROWS: tl.constexpr):
 
 @triton.jit
 def votes(xt, root, depth, column, limit, left, right, vote, out, n, n_trees, ROWS: tl.constexpr):
-    """What the leaves in which a row ends vote, summed over the trees, some rows for each program.
-
-    A leaf leads to itself, so that all rows take as many steps as the tree is deep.
-    """
+    """The sum over trees of the vote of a row's leaf, some rows for each program."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     total = tl.zeros([ROWS], tl.float64)
     for t in range(0, n_trees):

@@ -1,10 +1,8 @@
 """Trees that are grown once, with leaves that hold sums: how anomalous the rows of a leaf were.
 
-With many labels, trees separate labelled anomalies from other rows better than any distance. The
-leaves of a row depend on the row alone, so what leaves hold adds up like every other sum.
+The leaves of a row depend on the row alone, so what leaves hold adds up like every other sum.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -12,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from eqsep.engine.gpu import votes
-from eqsep.engine.loops import compiled, in_threads
+from eqsep.engine.loops import compiled, in_threads, pieces
 from eqsep.schemas import Kept, array_of, bounded, damaged
 
 _AT_ONCE = 512  # rows held as leaves
@@ -53,10 +51,8 @@ class Trees(Kept):
     ) -> Self | None:
         """`n` trees that separate anomalous rows (1) from normal ones (0), if there are both.
 
-        Each is grown on a bootstrap sample of each class, of `most` normal and anomalous rows, with
-        at least `least` rows a leaf. A split is the best of one random limit a column, over this
-        share of the `columns`, which is faster, as nothing is sorted. Every second tree,
-        starting with the first, sees only the first `narrow` columns.
+        Each is grown on a bootstrap sample of each class. A split is the best of one random limit a
+        column. Every second tree, starting with the first, sees only the first `narrow` columns.
         """
         classes = [np.flatnonzero(is_anomaly == c) for c in (0, 1)]
         if not all(len(places) for places in classes):
@@ -70,10 +66,7 @@ class Trees(Kept):
     def of_kinds(
         cls, rows: np.ndarray, code: np.ndarray, parts: list[np.ndarray], rng: Any, *, n: int
     ) -> tuple[Self, np.ndarray]:
-        """Trees that separate kinds of rows, `code` from 0 on, and the share of each in each leaf.
-
-        `n` trees are grown on bootstrap samples of each of the `parts`, places of rows.
-        """
+        """`n` trees on samples of each part that separate kinds, and kinds' shares in leaves."""
         draws = [[(places, len(places))] for places in parts for _ in range(n)]
         grown = _grown(rows, code, draws, rng, max_features="sqrt")
         trees = cls._joined(grown)
@@ -91,12 +84,9 @@ class Trees(Kept):
         trees = [tree.tree_ for tree in grown]
         first = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
         column = np.concatenate([tree.feature for tree in trees])
-        left, right = (
-            np.concatenate(
-                [getattr(tree, side) + at for tree, at in zip(trees, first, strict=True)]
-            )
-            for side in ("children_left", "children_right")
-        )
+        starts = np.repeat(first, [tree.node_count for tree in trees])
+        left = starts + np.concatenate([tree.children_left for tree in trees])
+        right = starts + np.concatenate([tree.children_right for tree in trees])
         is_leaf = np.concatenate([tree.children_left < 0 for tree in trees])
         left[is_leaf], right[is_leaf] = np.arange(is_leaf.sum()), 0
         exact = np.concatenate([tree.threshold for tree in trees])
@@ -141,11 +131,7 @@ class Trees(Kept):
 
     @cached_property
     def _steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Roots, the last one repeated up to whole groups of `SIDE_BY_SIDE`; of each node, side by
-        side, its column, the limit's bits and both nodes below.
-
-        Then the same memory as limits, and the numbers of leaves.
-        """
+        """Roots, in whole groups; nodes as they are in memory, also as limits; and leaf numbers."""
         root, column, limit, left, right, _ = self.walks
         nodes = np.column_stack([column, limit.view(np.int32), left, right]).view(np.uint32)
         root = np.append(root, [root[-1]] * (-len(root) % SIDE_BY_SIDE)).astype(np.uint32)
@@ -164,7 +150,7 @@ class Trees(Kept):
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The sums of the targets of the rows in each leaf.  (n, t) -> (n_leaves, t)"""
         total = np.zeros((self.n_leaves, target.shape[1]))
-        for some in _pieces(slice(0, len(rows))):
+        for some in pieces(slice(0, len(rows)), _AT_ONCE):
             exact = np.ascontiguousarray(target[some], dtype=np.float64)
             _add(self._walked(rows[some]), len(self.root), exact, total)
         return total
@@ -175,11 +161,10 @@ class Trees(Kept):
             return votes(self, rows, of_leaf)
         out = np.empty(len(rows))
 
-        def fill(part: slice) -> None:
-            for some in _pieces(part):
-                np.add.reduce(of_leaf.take(self.leaves(rows[some])), axis=1, out=out[some])
+        def fill(some: slice) -> None:
+            np.add.reduce(of_leaf.take(self.leaves(rows[some])), axis=1, out=out[some])
 
-        in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root))
+        in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root), most=_AT_ONCE)
         out /= len(self.root)
         return out
 
@@ -187,41 +172,32 @@ class Trees(Kept):
         """The same of several numbers, over equal parts of the trees.  -> (n, n_parts, t)"""
         out = np.empty((len(rows), n_parts, of_leaf.shape[1]))
 
-        def fill(part: slice) -> None:
-            for some in _pieces(part):
-                _average(self._walked(rows[some]), n_each, of_leaf, out[some])
+        def fill(some: slice) -> None:
+            _average(self._walked(rows[some]), len(self.root) // n_parts, of_leaf, out[some])
 
-        n_each = len(self.root) // n_parts
-        in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
+        steps = 10 * len(rows) * len(self.root) * of_leaf.shape[1]
+        in_threads(fill, len(rows), steps=steps, most=_AT_ONCE)
         return out
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The trees of these parts: every path must end, and each node be in one place."""
         made = super().from_state(state, **others)
         numbers = ("root", "column", "left", "right")
         made = replace(made, **{name: state[name].astype(np.int32) for name in numbers})
         n, inner = len(made.column), np.flatnonzero(made.column >= 0)
-        below = np.concatenate([made.left[inner], made.right[inner]])
-        if not (below > np.tile(inner, 2)).all():
-            damaged("a node of its trees leads nowhere")
-        if not np.array_equal(np.sort(np.append(made.root, below)), np.arange(n)):
-            damaged("a node of its trees is in two places, or in none")
-        tree = np.searchsorted(made.root, np.arange(n), side="right")
-        if (np.diff(made.root) <= 0).any() or (tree[below] != np.tile(tree[inner], 2)).any():
-            damaged("a node of one of its trees is below one of another tree")
-        if (made.column < _NO_COLUMN).any():
-            damaged("a node of its trees looks at no column")
-        leaves = made.left[made.is_leaf]
+        above, below = np.tile(inner, 2), np.concatenate([made.left[inner], made.right[inner]])
+        tree, leaves = np.searchsorted(made.root, np.arange(n), "right"), made.left[made.is_leaf]
+        if (
+            not (below > above).all()
+            or not np.array_equal(np.sort(np.append(made.root, below)), np.arange(n))
+            or (np.diff(made.root) <= 0).any()
+            or (tree[below] != tree[above]).any()
+            or (made.column < _NO_COLUMN).any()
+        ):
+            damaged("a node of its trees leads nowhere, or is in two places or trees")
         if not np.array_equal(np.sort(leaves), np.arange(len(leaves))):
             damaged("the leaves of its trees are not numbered")
         return made
-
-
-def _pieces(part: slice) -> Iterator[slice]:
-    """Slices of a part of the rows, each small enough to be held as leaves."""
-    for start in range(part.start, part.stop, _AT_ONCE):
-        yield slice(start, min(start + _AT_ONCE, part.stop))
 
 
 def _grown(
@@ -257,11 +233,7 @@ def _grown(
 
 
 def anomalous_shares(sums: np.ndarray, *, balanced: bool = False) -> np.ndarray:
-    """The share of the anomalous rows of each leaf; 0 where no row was seen.  (n_leaves, t) -> …
-
-    The first target is that of normal rows. If `balanced`, all anomalous rows together weigh as
-    much as the normal ones.
-    """
+    """The share of the anomalous rows of each leaf; 0 where no row was seen.  (n_leaves, t) -> …"""
     normal, anomalous = sums[:, 0], sums[:, 1:].sum(axis=1)
     if balanced and anomalous.any():
         anomalous = anomalous * (normal.sum() / anomalous.sum())

@@ -1,8 +1,7 @@
 """A conformal test martingale: a bet that rows are not exchangeable, which cannot win for long.
 
-While rows are exchangeable, each new score is equally likely to have any rank among those before it
-and itself, so its p-value is uniform and no bet on it gains on average: the capital, 1 at the
-start, ever exceeds 1 / delta with probability at most delta (Ville's inequality).
+While rows are exchangeable, p-values are uniform and no bet on them gains on average: the capital,
+1 at the start, ever exceeds 1 / delta with probability at most delta (Ville's inequality).
 """
 
 import math
@@ -15,14 +14,7 @@ _MOST = 1e100  # the most capital
 
 
 class SequentialRanks:
-    """Ordered scores; each new one gets its rank among those before it, as a p-value.
-
-    Examples
-    --------
-    >>> ranks = SequentialRanks([0.0, 1.0, 2.0])
-    >>> ranks.p_value(9.0, tie=0.5), ranks.p_value(1.5, tie=0.5)
-    (0.125, 0.5)
-    """
+    """Ordered scores; each new one gets its rank among those before it, as a p-value."""
 
     def __init__(self, scores: Iterable[float]) -> None:
         self.ordered = sorted(map(float, scores))
@@ -39,17 +31,8 @@ class SimpleJumper:
     """Capital in three `accounts`, which bet 1 + e (p - 1/2) with e = -1, 0 and 1; `n` bets so far.
 
     A hundredth of the capital is redistributed before each bet. Half of all capital bets from the
-    first row on. The other half is a reserve, of which 1 / ln(e + k) is left after k rows: the rest
-    has begun to bet at every row in between, so that late changes meet capital that quiet rows have
-    not used up. The whole is the mean of martingales, and so one itself.
-
-    Examples
-    --------
-    >>> jumper = SimpleJumper()
-    >>> for _ in range(30):
-    ...     jumper.bet(0.02)
-    >>> round(jumper.capital)
-    24788
+    first row on. The other half is a reserve, of which 1 / ln(e + k) is left after k rows: so late
+    changes meet capital that quiet rows have not used up. The whole is a mean of martingales.
     """
 
     def __init__(self) -> None:

@@ -32,30 +32,15 @@ _ARRAYS = ("accounts", "scores", "sums", "squares")
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen in one episode: the rows watched since the model last changed.
+    """What was seen in one episode: the rows watched since the model last changed."""
 
-    Attributes
-    ----------
-    episode : int
-        1 for the first; each change of the model begins another.
-    rows : int
-    alarms : int
-        Rows above the threshold.
-    martingale, highest : float
-        The capital of the bet against exchangeability, now and at its highest.
-    broken_at : int or None
-        The number of the row at which it exceeded 1 / delta, counted from 1 in the episode.
-    units : int or None
-        Groups or blocks of time that have ended, each of which is one bet. None if rows are watched
-        one by one.
-    """
-
-    episode: int = 1
+    episode: int = 1  #: each change of the model begins another
     rows: int = 0
-    alarms: int = 0
-    martingale: float = 1.0
-    highest: float = 1.0
-    broken_at: int | None = None
+    alarms: int = 0  #: rows above the threshold
+    martingale: float = 1.0  #: the capital of the bet against exchangeability
+    highest: float = 1.0  #: the most that it was
+    broken_at: int | None = None  #: the row at which it exceeded 1 / delta, from 1 in the episode
+    #: groups or blocks of time that have ended, each one bet; None if rows are watched one by one
     units: int | None = None
 
     @property
@@ -66,24 +51,13 @@ class Watched:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """An episode over time.
+    """An episode over time."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_points,)
-        After how many rows.
-    martingale, alarms : ndarray of shape (n_points,)
-        The capital then, and how many rows had raised an alarm.
-    shift_rows : ndarray of shape (n_blocks,)
-    shifts : dict of str to ndarray of shape (n_blocks,)
-        How far the mean of each column had moved, in standard errors.
-    """
-
-    rows: np.ndarray
-    martingale: np.ndarray
-    alarms: np.ndarray
-    shift_rows: np.ndarray
-    shifts: dict[str, np.ndarray]
+    rows: np.ndarray  #: after how many rows each point is
+    martingale: np.ndarray  #: the capital then
+    alarms: np.ndarray  #: how many rows had raised an alarm
+    shift_rows: np.ndarray  #: after how many rows each shift is
+    shifts: dict[str, np.ndarray]  #: how far the mean of each column had moved, in standard errors
 
 
 @dataclass(frozen=True)
@@ -96,25 +70,13 @@ class ColumnShift:
 
 @dataclass(frozen=True)
 class Recent:
-    """What to look at in the last rows, whether or not the scores have changed.
+    """What to look at in the last rows, whether or not the scores have changed."""
 
-    Attributes
-    ----------
-    rows, alarms : int
-        The last 1,000 rows or a few more, or all if there are fewer; those above the threshold.
-    too_many : bool
-        Whether these are more alarms than the promise and chance allow.
-    far : float
-        The number of standard errors from which a column has moved; infinite for few rows.
-    moved : tuple of ColumnShift
-        The columns that have, the farthest first.
-    """
-
-    rows: int
-    alarms: int
-    too_many: bool
-    far: float
-    moved: tuple[ColumnShift, ...]
+    rows: int  #: the last 1,000 rows or a few more, or all if there are fewer
+    alarms: int  #: those above the threshold
+    too_many: bool  #: whether these are more alarms than the promise and chance allow
+    far: float  #: the standard errors from which a column has moved; infinite for few rows
+    moved: tuple[ColumnShift, ...]  #: the columns that have, the farthest first
 
     @property
     def alarm_rate(self) -> float:
@@ -137,16 +99,13 @@ class Recent:
 class Monitor:
     """Watches rows as they come, and says when they are no longer exchangeable with the old ones.
 
-    The rows that calibrate a detector stand for what it knows. While new rows come from the same
-    source, a false alert that exchangeability is broken has a probability of at most `delta` in an
-    episode, however long one looks. Pass all rows as they come, mostly normal ones. Where the fit
-    has found that rows are alike or change over time (`caution_`), nothing bounds that probability,
-    and the monitor warns again.
+    While new rows come from the same source as those that calibrate the detector, a false alert
+    has a probability of at most `delta` in an episode, however long one looks; unless the fit has
+    found that rows are alike or change over time (`caution_`). Pass all rows as they come.
 
     Where the detector was fitted with groups or times, a group or block of time is one bet, by the
-    mean score of its rows. It bets once it has ended: when as many rows of others have come since
-    its last row as the largest held-out group has. Windows continue from the rows of the calls
-    before.
+    mean score of its rows: when as many rows of others have come since its last row as the largest
+    held-out group has.
 
     Parameters
     ----------
@@ -157,9 +116,8 @@ class Monitor:
     random_state : int, default=0
         Breaks ties between equal scores.
     quiet_only : bool, default=False
-        Bet on rows below the threshold alone, against held-out rows below it, so that anomalies
-        that raise an alarm are no evidence of drift, however many there are. Normal rows that have
-        moved beyond the threshold are none either: see `Recent.too_many` for these.
+        Bet on rows below the threshold alone, so that anomalies that raise an alarm are no evidence
+        of drift. Normal rows that have moved beyond it are none either: see `Recent.too_many`.
 
     Attributes
     ----------
@@ -285,20 +243,16 @@ class Monitor:
         alarm = scores > model.threshold
         so_far = self.watched.alarms + np.cumsum(alarm)
         at = self.watched.rows + np.arange(1, len(scores) + 1)
-        grouping = self._grouping
+        grouping, holdout = self._grouping, model.plan.holdout
         bets_on = ~alarm if self.quiet_only else np.ones(len(alarm), dtype=bool)
+        rows, scores, at = rows[bets_on], scores[bets_on], at[bets_on]
         if grouping is not None:
             if grouping.columns[1] == "" or (ordered and grouping.edges):
-                groups = self.runs.in_order(groups, len(scores))
-            holdout = model.plan.holdout
+                groups = self.runs.in_order(groups, len(alarm))
             holdout.check_grouped(groups)
             assert groups is not None  # it was checked
-            units = grouping.units(groups, key=holdout.key)
-            rows, scores, at = self._ended(
-                rows[bets_on], scores[bets_on], units[bets_on], at[bets_on]
-            )
-        else:
-            rows, scores, at = rows[bets_on], scores[bets_on], at[bets_on]
+            units = grouping.units(groups, key=holdout.key)[bets_on]
+            rows, scores, at = self._ended(rows, scores, units, at)
         self._sum_up(rows, at)
         highest, broken_at, points = self.watched.highest, self.watched.broken_at, []
         step = _STEP if grouping is None else 1
@@ -365,9 +319,8 @@ class Monitor:
     def shifts(self) -> list[ColumnShift]:
         """How far the mean of each column has moved from the held-out rows, the farthest first.
 
-        The mean is that of the last 500 to 1,000 rows, or groups; of a column that is encoded as
-        several values, the one that has moved most. Of many columns some are 3 standard errors away
-        by chance: see `recent` for the limit beyond which they have moved.
+        The mean is that of the last 500 to 1,000 rows, or groups. Of many columns some are 3
+        standard errors away by chance: see `recent` for the limit beyond which they have moved.
         """
         moved = zip(self._columns, self._moved(self._jumper.n).tolist(), strict=True)
         known = [ColumnShift(column, errors) for column, errors in moved if errors == errors]
@@ -377,8 +330,7 @@ class Monitor:
         """What to look at in the last rows: columns that have moved, and too many alarms.
 
         Each is a false alert with probability at most delta in an episode, if one looks every 50
-        rows or less often; for columns as far as means of 100 and more rows are normal. With
-        groups, only the bet shows whether there are too many alarms.
+        rows or less often. With groups, only the bet shows whether there are too many alarms.
         """
         seen, model = self.watched, self.detector.model_
         before = self._points[self._points[:, 0] <= seen.rows - _RECENT]
@@ -535,18 +487,12 @@ def chance_at(look: int, *, delta: float) -> float:
 
 
 def far_off(chance: float, *, rows: int, n_values: int) -> float:
-    """The number of standard errors from which one of several values has moved, by the normal law.
-
-    It is infinite for few rows, with means that are far off by chance too often.
-    """
+    """The standard errors from which one of several values has moved; infinite for few rows."""
     return float(-ndtri(chance / (2 * n_values))) if rows >= _FEWEST else float("inf")
 
 
 def too_many(alarms: int, rows: int, *, rank: int, n_held: int, chance: float) -> bool:
-    """Whether so many rows above the rank-highest of the held-out scores are less likely than this.
-
-    Their number is beta-binomial if rows are exchangeable. A rank of 0 promises nothing.
-    """
+    """Whether so many alarms are less likely than this (beta-binomial); a rank of 0 says no."""
     from scipy.stats import betabinom  # takes long to import
 
     if not rank:

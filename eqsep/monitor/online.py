@@ -2,8 +2,7 @@
 
 LORD with decaying memory (Rebjock, Kurt, Januschowski and Callot, 2021) selects a row if its
 p-value is at most fdr (1 / m + sum over earlier alarms, s rows ago, of d^s gamma_s), with d = 1 - 1
-/ m for a memory of m rows. Rules without a memory (LORD++, SAFFRON, ADDIS) lower their level below
-any p-value by n held-out rows after some dozen rows without an alarm (`bench/online.py`).
+/ m for a memory of m rows. Rules without one hardly select rows (`bench/online.py`).
 """
 
 from typing import Any
