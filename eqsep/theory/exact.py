@@ -84,13 +84,10 @@ def null_space(rows: Integers) -> list[Integers]:
 
 
 class Alternative(NamedTuple):
-    """Gordan's alternative for a matrix G: exactly one of the two exists.
+    """Gordan's alternative for a matrix G: exactly one of the two exists."""
 
-    solution : z with G z > 0 in every row; combination : y >= 0, not all zero, with y G = 0.
-    """
-
-    solution: Integers | None
-    combination: Integers | None
+    solution: Integers | None  # z with G z > 0 in every row
+    combination: Integers | None  # y >= 0, not all zero, with y G = 0
 
 
 def gordan(rows: Integers) -> Alternative:
@@ -126,9 +123,8 @@ def gordan(rows: Integers) -> Alternative:
 def strict_solution(rows: Integers) -> Integers | None:
     """Integers z with rows z > 0, or None where there are none, exactly decided.
 
-    A linear programme in floats suggests the answer. Its solution counts only if it passes in
-    integers after rounding; its refusal only if Gordan's combination confirms it, on the few rows
-    that the programme found to clash.
+    A linear programme in floats suggests the answer, and integers confirm it: its solution after
+    rounding, its refusal by Gordan's combination of the few rows that it found to clash.
     """
     guess, clash = _programme(rows)
     for bits in _ROUNDINGS:

@@ -61,10 +61,7 @@ class PlaneFamily(ABC):
         return None
 
     def missing(self, X: NDArray[np.float64]) -> int:  # noqa: ARG002
-        """How many labellings were not seen realised, in floats: what a search lowers.
-
-        Zero where any points in general position will do.
-        """
+        """How many labellings no plane was seen to realise, in floats: what a search lowers."""
         return 0
 
     def settle(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -202,9 +199,8 @@ def separating_hyperplane(
 ) -> Hyperplane | None:
     """The plane of a family that gives every point its label, or None where there is none.
 
-    The answer is a theorem about the numbers in X as they stand: planes are checked and refusals
-    proved in integer arithmetic. For slabs the time grows fast with the points: this is for tens of
-    points, not thousands.
+    Planes are checked and refusals proved in integer arithmetic. For slabs the time grows fast with
+    the points: this is for tens of points, not thousands.
 
     Parameters
     ----------
@@ -218,31 +214,20 @@ def separating_hyperplane(
     exact : bool, default=False
         Return the plane in Fractions, as it was checked, rather than rounded to floats.
 
-    Returns
-    -------
-    Hyperplane or None
-        Named tuple (w, b, epsilon, margin_class). epsilon is 0 for strict equality and halfspaces.
-
     Examples
     --------
-    >>> from eqsep.theory import separating_hyperplane
     >>> corners, xor = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]
     >>> separating_hyperplane(corners, xor, family="halfspace") is None
     True
     >>> separating_hyperplane(corners, xor, family="strict-equality")
     Hyperplane(w=array([-0.5, -0.5]), b=0.5, epsilon=0.0, margin_class=1)
     """
-    chosen = look_up(family, FAMILIES)
-    points = as_rationals(X)
-    plane = chosen.separate(homogeneous(points), _check_labels(y, len(points)))
+    chosen, points, labels = look_up(family, FAMILIES), as_rationals(X), np.asarray(y)
+    n = len(points)
+    if labels.shape != (n,) or not np.isin(labels, (0, 1)).all():
+        raise UserError(f"y must hold a label 0 or 1 for each of the {n} points, got {y!r}.")
+    plane = chosen.separate(homogeneous(points), labels.astype(int).tolist())
     return plane if plane is None or exact else plane.as_floats()
-
-
-def _check_labels(y: ArrayLike, n_points: int) -> list[int]:
-    labels = np.asarray(y)
-    if labels.shape != (n_points,) or not np.isin(labels, (0, 1)).all():
-        raise UserError(f"y must hold a label 0 or 1 for each of the {n_points} points, got {y!r}.")
-    return labels.astype(int).tolist()
 
 
 def _along_first_axis(rows: Integers) -> tuple[Integers, int, int]:

@@ -7,8 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from eqsep.theory.arguments import check_dimension, look_up
-from eqsep.theory.counting import epsilon_limit, ridge_limit
-from eqsep.theory.levels import LIMITS
+from eqsep.theory.counting import LIMITS, epsilon_limit, ridge_limit
 from eqsep.theory.witnesses import WITNESSES
 
 
@@ -44,22 +43,14 @@ def vc_dimension(family: str, n_features: int) -> VCBounds:
     n_features : int
         The dimension n of the space.
 
-    Returns
-    -------
-    VCBounds
-        Unpacks as (lower, upper); says where each bound comes from.
-
     Examples
     --------
-    >>> from eqsep.theory import vc_dimension
-    >>> lower, upper = vc_dimension("epsilon-equality", 3)
-    >>> lower, upper
+    >>> tuple(vc_dimension("epsilon-equality", 3))
     (10, 10)
     >>> vc_dimension("epsilon-equality", 3).upper_source
     'a slab is the sign of a polynomial of degree two'
     """
-    bounds = look_up(family, _BOUNDS)
-    lower, upper = bounds(check_dimension(n_features))
+    lower, upper = look_up(family, _BOUNDS)(check_dimension(n_features))
     return VCBounds(lower.value, upper.value, lower.source, upper.source)
 
 
