@@ -47,7 +47,6 @@ def to_onnx(detector: Fitted | Model, path: str | os.PathLike[str]) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> import numpy as np
     >>> from onnxruntime import InferenceSession
     >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(600, 2))

@@ -31,7 +31,6 @@ class HistoryDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from matplotlib.figure import Figure
     >>> display = HistoryDisplay(curves={"layer 1": np.array([[0.5, 0.5], [0.6, 0.4]])}, label="σ")
     >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()

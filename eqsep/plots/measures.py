@@ -226,9 +226,7 @@ class PromiseDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from matplotlib.figure import Figure
-    >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> detector = Detector(random_state=0).fit(X[:600])
     >>> display = PromiseDisplay.from_estimator(detector, X[600:], ax=Figure().subplots())
@@ -287,7 +285,6 @@ class ReliabilityDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from matplotlib.figure import Figure
     >>> found = Reliability.of(np.array([0.95, 0.95, 0.55]), np.array([True, True, False]))
     >>> ReliabilityDisplay(found=found).plot(ax=Figure().subplots()).ax_.get_ylabel()

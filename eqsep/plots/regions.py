@@ -40,7 +40,6 @@ class RegionDisplay(Display):
 
     Examples
     --------
-    >>> from matplotlib.figure import Figure
     >>> from sklearn.svm import SVC
     >>> from eqsep.datasets import make_circles
     >>> circles = make_circles(random_state=0)
@@ -203,9 +202,6 @@ class ClosednessDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> detector = Detector(random_state=0).fit(X)
     >>> display = ClosednessDisplay.from_estimator(detector, X, column="x1", ax=Figure().subplots())

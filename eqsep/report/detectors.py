@@ -109,7 +109,6 @@ def detector_report(
 
     Examples
     --------
-    >>> from eqsep import Detector
     >>> from eqsep.datasets import make_mixed_demo
     >>> old, new = (make_mixed_demo(n_samples=600, random_state=seed) for seed in (0, 1))
     >>> detector = Detector(n_landmarks=50, false_alarm_rate=0.05, random_state=0)
