@@ -91,9 +91,8 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     for element in svg.iter():
         _simplify(element, referenced=referenced)
     svg.attrib = {"role": "img", "aria-label": text, "viewBox": svg.attrib["viewBox"]}
-    title = ElementTree.Element("title")
-    title.text = text
-    svg.insert(0, title)
+    svg.insert(0, ElementTree.Element("title"))
+    svg[0].text = text
     return ElementTree.tostring(svg, encoding="unicode")
 
 
@@ -105,9 +104,8 @@ def _simplify(element: ElementTree.Element, *, referenced: set[str]) -> None:
         for name, value in element.attrib.items()
         if name != "id" or value in referenced
     }
-    if "style" in element.attrib:
-        declarations = element.attrib["style"].split("; ")
-        kept = [one for one in declarations if not one.startswith("font-family:")]
+    if style := element.attrib.get("style"):
+        kept = (one for one in style.split("; ") if not one.startswith("font-family:"))
         element.attrib["style"] = "; ".join(kept)
     if not (element.text or "").strip():
         element.text = None

@@ -44,18 +44,16 @@ class HistoryDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, quantity: str = "sigma", ax: Axes | None = None
     ) -> "HistoryDisplay":
-        """Draw the history of a fitted `NetworkSeparator` or `DeepSAD` on `ax`, or a new figure.
+        """Draw the history of a fitted `NetworkSeparator` or `DeepSAD`.
 
         The quantity is "sigma", the widths of the hidden bumps by layer, or "loss", the losses in
         training and on held-out rows.
         """
         history = estimator.history_
         losses = {"training": history.loss, "held out": history.validation_loss}
+        widths = {f"layer {i + 1}": history.sigma[:, i] for i in range(history.sigma.shape[1])}
         drawn = {
-            "sigma": (
-                {f"layer {i + 1}": history.sigma[:, i] for i in range(history.sigma.shape[1])},
-                "width of the bumps, σ",
-            ),
+            "sigma": (widths, "width of the bumps, σ"),
             "loss": ({n: c for n, c in losses.items() if not np.isnan(c).all()}, "loss"),
         }
         if quantity not in drawn:

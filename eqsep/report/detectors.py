@@ -105,7 +105,6 @@ def detector_report(
     warnings : sequence of str or Finding
         What to look at in the data. Findings may become steps to do next.
     usage : Usage, default=None
-        For the commands that show how to go on.
 
     Examples
     --------

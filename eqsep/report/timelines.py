@@ -23,9 +23,8 @@ class BacktestReport:
     def setting(self) -> str:
         """How often models learn, when labels come and how many alarms are looked at."""
         plan = self.found.schedule
-        sooner = ""
-        if plan.verdict is not None:
-            sooner = f", verdicts on alarms {_span(plan.verdict)} after the end of their period"
+        wait = "" if plan.verdict is None else _span(plan.verdict)
+        sooner = f", verdicts on alarms {wait} after the end of their period" if wait else ""
         return (
             f"The {plan.alarms:,} highest scores of each period of {_span(plan.every)} are looked "
             f"at. Labels come {_span(plan.delay)} after the row{sooner}; models learn before each "
