@@ -84,8 +84,6 @@ class PairedComparison:
 def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
     """The mean rank of each detector in a `table` as in `compare`; 1 is the best, ties share ranks.
 
-    Examples
-    --------
     >>> mean_ranks({"kernel": [0.9, 0.8], "linear": [0.5, 0.8], "forest": [0.7, 0.6]})
     {'kernel': 1.25, 'linear': 2.25, 'forest': 2.5}
     """
@@ -151,8 +149,6 @@ def compare(
 def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
     """Two detectors in a `table` as in `compare`, by Wilcoxon's signed-rank test.
 
-    Examples
-    --------
     >>> table = {"kernel": [0.91, 0.83, 0.72, 0.95, 0.66], "linear": [0.41, 0.52, 0.73, 0.64, 0.45]}
     >>> print(compare_pair(table))
     kernel against linear: wins 4, ties 0, losses 1; mean gain +0.264; Wilcoxon 1.00 (p = 0.12)

@@ -86,8 +86,6 @@ def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") 
 def precision_recall_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, Curve]:
     """The precision-recall curve of each kind, with the parameters of `average_precision_by_kind`.
 
-    Examples
-    --------
     >>> curves = precision_recall_by_kind([0.1, 0.5, 0.9, 0.3], ["normal", "normal", "a", "b"])
     >>> curves["a"].average_precision, curves["b"].precision.tolist()
     (1.0, [0.0, 0.5])
@@ -98,8 +96,6 @@ def precision_recall_by_kind(score: Any, kind: Any, *, normal: str = "normal") -
 def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]:
     """The share of each kind among its rows and the normal ones: what a random score gets.
 
-    Examples
-    --------
     >>> prevalence_by_kind(["normal", "normal", "normal", "scan", "flood"])
     {'flood': 0.25, 'scan': 0.25, 'overall': 0.4}
     """
@@ -123,8 +119,6 @@ def score_histogram(
 
     Rows raise an alarm if their score is above the `threshold`. All rows may be normal.
 
-    Examples
-    --------
     >>> found = score_histogram([0, 1, 2, 4], ["normal"] * 3 + ["scan"], threshold=1.5, bins=2)
     >>> found.edges.tolist(), found.shares["scan"].tolist(), round(found.above["normal"], 2)
     ([0.0, 2.0, 4.0], [0.0, 1.0], 0.33)
@@ -196,8 +190,6 @@ def roc_auc_interval(
     It is the probability that an anomaly scores higher than a normal row; a tie counts a half.
     Parameters, draws and result are those of `average_precision_interval`.
 
-    Examples
-    --------
     >>> kind = ["normal", "normal", "scan", "flood"]
     >>> found = roc_auc_interval([0.1, 0.5, 0.9, 0.3], kind, random_state=0)
     >>> {name: interval.value for name, interval in found.items()}

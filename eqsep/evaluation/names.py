@@ -55,8 +55,6 @@ class NamedKind:
 class Reliability:
     """How often names are right, by their probability.
 
-    Examples
-    --------
     >>> found = Reliability.of(np.array([0.95, 0.95, 0.55]), np.array([True, True, False]))
     >>> found.points, round(found.error, 3)
     (((0.55, 0.0, 1), (0.95, 1.0, 2)), 0.217)

@@ -22,8 +22,6 @@ _MOST_UNITS = 10**6  # rows or groups: more are never asked for
 class Share:
     """A counted share, with the ends of its 95 % interval (Clopper and Pearson's).
 
-    Examples
-    --------
     >>> print(Share.counted(8, 10))
     0.800 [0.444, 0.975]
     >>> print(Share.counted(0, 0))
@@ -66,8 +64,6 @@ class Verdict:
     below twice that rate. So at most 5 % of models that keep the promise are called broken, and at
     most 5 % of those with twice the rate kept. All else is "cannot tell".
 
-    Examples
-    --------
     >>> print(kept_promise(8, 1000, rate=0.01, rank=10, held_out=999).verdict)
     kept
     >>> print(kept_promise(2, 200, rate=0.01, rank=10, held_out=999).verdict)
@@ -131,8 +127,6 @@ class Verdict:
 class GroupRates:
     """The share of normal rows that raise an alarm, group by group.
 
-    Examples
-    --------
     >>> shares = [0.0, 0.02, 0.01, 0.03]
     >>> print(GroupRates.of(shares * 10, promised=0.05, luck=0.01, unit="group"))
     mean over 40 groups 1.50% [1.14%, 3.90%], kept; at worst 3.00%
@@ -272,8 +266,6 @@ def kept_promise(
 
     The threshold is the `rank`-highest of the scores of `held_out` normal rows.
 
-    Examples
-    --------
     >>> promise = kept_promise(31, 1_000, rate=0.01, rank=5, held_out=499)
     >>> promise.measured, promise.verdict.word
     (0.031, 'broken')

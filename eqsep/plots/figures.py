@@ -51,8 +51,6 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Path:
     """Write `figure` to `path`, whole or not at all, in the format of its ending; returns the path.
 
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     save_figure(Figure(), Path(folder, "empty.png")).name

@@ -29,8 +29,6 @@ class HistoryDisplay(Display):
 
     A thin line is a member, the thick one the mean of those still under way.
 
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> display = HistoryDisplay(curves={"layer 1": np.array([[0.5, 0.5], [0.6, 0.4]])}, label="σ")
     >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()

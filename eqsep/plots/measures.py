@@ -35,8 +35,6 @@ class PrecisionRecallByKindDisplay(Display):
     A solid line is a seen kind, a dashed one an unseen kind. The number is the average precision.
     `lines_` holds the line of each kind.
 
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> display = PrecisionRecallByKindDisplay.from_predictions(
     ...     [0.1, 0.5, 0.9, 0.3], ["normal", "normal", "scan", "flood"], seen=["scan"],
@@ -107,8 +105,6 @@ class ScoreHistogramDisplay(Display):
     Each kind is scaled to its highest bar. The share above the threshold is on the right.
     `bars_` holds the bars of each kind, `threshold_` the line, or None.
 
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> display = ScoreHistogramDisplay.from_predictions(
     ...     [0.1, 0.5, 0.9], ["normal", "normal", "scan"], threshold=0.6, ax=Figure().subplots()
@@ -191,8 +187,6 @@ class PromiseDisplay(Display):
     The band is where 95 of 100 measured shares lie if the promise is kept; bars are intervals. A
     share of 0 is drawn at the lower edge. `measured_` holds the dots and bars.
 
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> detector = Detector(random_state=0).fit(X[:600])
@@ -239,8 +233,6 @@ class ReliabilityDisplay(Display):
 
     The larger a dot, the more names it stands for. `points_` holds the dots.
 
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> found = Reliability.of(np.array([0.95, 0.95, 0.55]), np.array([True, True, False]))
     >>> ReliabilityDisplay(found=found).plot(ax=Figure().subplots()).ax_.get_ylabel()

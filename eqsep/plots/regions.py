@@ -40,8 +40,6 @@ class RegionDisplay(Display):
     Blue is normal (a score below 0), orange anomalous. `surface_` holds the heat map, `boundary_`
     the line where the score is 0; None if the score has one sign over the whole plane.
 
-    Examples
-    --------
     >>> from sklearn.svm import SVC
     >>> from eqsep.datasets import make_circles
     >>> circles = make_circles(random_state=0)
@@ -111,9 +109,9 @@ class RegionDisplay(Display):
         X, y = np.asarray(X, dtype=float), np.asarray(y)
         labels = sorted(np.unique(y).tolist(), key=lambda label: not is_normal(label))
         for label, (colour, marker) in looks(labels).items():
-            name, rows = _NAMES.get(label, as_text(str(label))), X[y == label].T
-            edge: Style = {"edgecolors": "white", "linewidths": 0.8, "zorder": 3}
-            self.ax_.scatter(*rows, s=34, c=colour, marker=marker, label=name, **edge)
+            name, rows = _NAMES.get(label, as_text(str(label))), X[y == label]
+            style: Style = {"s": 34, "edgecolors": "white", "linewidths": 0.8, "zorder": 3}
+            self.ax_.scatter(rows[:, 0], rows[:, 1], c=colour, marker=marker, label=name, **style)
         self.ax_.legend(ncols=len(labels), **below(0.5, -0.12, loc="upper center"))
         return self
 
@@ -130,8 +128,6 @@ class Panel(NamedTuple):
 def region_figure(panels: Iterable[Panel], *, n_columns: int = 2) -> Figure:
     """A figure with one `RegionDisplay` for each panel.
 
-    Examples
-    --------
     >>> from sklearn.svm import SVC
     >>> from eqsep.datasets import make_logic
     >>> data = {name: make_logic(name) for name in ("and", "or")}
@@ -167,8 +163,6 @@ class ClosednessDisplay(Display):
     normal rows, with equally many of them in equal parts; the paler one is half a range on either
     side: an alarm beyond it is late. `score_` holds the line, `threshold_` that of the threshold.
 
-    Examples
-    --------
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> detector = Detector(random_state=0).fit(X)
     >>> display = ClosednessDisplay.from_estimator(detector, X, column="x1", ax=Figure().subplots())

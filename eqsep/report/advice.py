@@ -14,6 +14,7 @@ _MOST = 5  # steps: a longer list is not acted on
 _CAUGHT, _MISSED = 0.8, 0.2  # shares of a kind that raise an alarm: most of it, hardly any
 _HALF = 0.5  # of the measured anomalies: if these raise an alarm, the threshold is not too high
 _FEW = 30  # rows of a kind: fewer teach little
+_FEWEST = 10  # held-out rows of a kind: of fewer nothing is said
 _GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
 _GAINED = 5  # rows that are caught in addition: fewer are chance
 _HIGHEST = 0.05  # rate of false alarms that is advised
@@ -36,6 +37,7 @@ class Answer:
     caught: tuple[FoundKind, ...]  # at least 80 %
     in_part: tuple[FoundKind, ...]
     missed: tuple[FoundKind, ...]  # less than 20 %
+    few: tuple[FoundKind, ...]  # of fewer than 10 rows: too few to tell
     steps: tuple[Step, ...]  # the most gain first
 
 
@@ -57,10 +59,12 @@ def answer(
         *_more_alarms(learnt, kinds),
         *_unmeasured(learnt, measured),
     )
+    told = [one for one in kinds if one.rows >= _FEWEST]
     return Answer(
-        caught=tuple(one for one in kinds if one.caught >= _CAUGHT),
-        in_part=tuple(one for one in kinds if _MISSED <= one.caught < _CAUGHT),
-        missed=tuple(one for one in kinds if one.caught < _MISSED),
+        caught=tuple(one for one in told if one.caught >= _CAUGHT),
+        in_part=tuple(one for one in told if _MISSED <= one.caught < _CAUGHT),
+        missed=tuple(one for one in told if one.caught < _MISSED),
+        few=tuple(one for one in kinds if one.rows < _FEWEST),
         steps=steps[:_MOST],
     )
 

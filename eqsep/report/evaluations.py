@@ -24,6 +24,7 @@ from eqsep.evaluation import (
 from eqsep.labels import WITHOUT
 
 PARTS = ("seen", "unseen", "overall")
+_FEW, _FEWEST = 30, 10  # rows of a kind: what is measured depends on single ones, or says nothing
 _RESAMPLES = 200
 
 
@@ -65,6 +66,11 @@ class EvaluationReport:
         """What could be measured: with one kind only, nothing unseen."""
         return PARTS if len(self.looked_for) > 1 else PARTS[:1]
 
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """What each part measures: the rows of all unseen kinds are taken together."""
+        return tuple("unseen, together" if part == "unseen" else part for part in self.parts)
+
     def by_kind(self, method: str) -> dict[tuple[str, str], float]:
         """Average precision of each kind against all normal rows, by the seen kind and this one."""
         pairs = product(self.kinds, self.looked_for)
@@ -84,10 +90,14 @@ class EvaluationReport:
         return sum(all(value > other[cell] for other in others) for cell, value in own)
 
     def better_at(self, method: str, *, most: int = 3) -> list[tuple[str, str, float, float]]:
-        """Where a method is most ahead of the first: seen kind, kind, its value, the first's."""
+        """Where a method is most ahead of the first: seen kind, kind, its value, the first's.
+
+        Kinds with fewer than 10 rows are left out.
+        """
         first = self.by_kind(self.methods[0])
         ahead = [(*cell, v, first[cell]) for cell, v in self.by_kind(method).items()]
-        ahead = [one for one in ahead if one[2] > one[3]]
+        enough = {kind for kind in self.looked_for if self.counts.get(kind, _FEW) >= _FEWEST}
+        ahead = [one for one in ahead if one[2] > one[3] and one[1] in enough]
         return sorted(ahead, key=lambda one: one[3] - one[2])[:most]
 
     @property
@@ -112,6 +122,12 @@ class EvaluationReport:
                 f"All labelled anomalies are of one kind, {self.kinds[0]!r}, so that what is found "
                 f"of kinds that were never seen could not be measured. Give each kind a name of "
                 f"its own, or label anomalies of a second kind, and evaluate again."
+            )
+        few = {k: self.counts[k] for k in self.looked_for if self.counts.get(k, _FEW) < _FEW}
+        if few:
+            notes.append(
+                f"Fewer than {_FEW} rows: {', '.join(f'{kind} ({n})' for kind, n in few.items())}. "
+                f"What is measured of so few depends on single rows: go by the intervals."
             )
         if self.unit:
             notes.append(

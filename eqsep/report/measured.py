@@ -15,6 +15,7 @@ from eqsep.evaluation import (
     Names,
     Promise,
     ScoreHistogram,
+    Share,
     average_precision_interval,
     kept_promises,
     precision_recall_by_kind,
@@ -40,6 +41,11 @@ class FoundKind:
     precision: Interval  # average precision against all normal rows
     caught: float  # the share of its rows that raise an alarm
     caught_at: dict[float, float]  # at other rates of false alarms
+
+    @property
+    def recall(self) -> Share:
+        """The same share with its interval."""
+        return Share.counted(round(self.caught * self.rows), self.rows)
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,6 @@ def watch_report(
 ) -> WatchReport:
     """The present episode of a monitor; `words` turns a warning into text.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from eqsep import Detector, Monitor
     >>> X = np.random.default_rng(0).normal(size=(1500, 2))

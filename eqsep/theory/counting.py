@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsep.theory.arguments import look_up
-from eqsep.theory.programme import maximise
+from eqsep.theory.exact import maximise
 
 _SAMPLES = 5  # how many sizes r of the samples above d the search for weights may use
 _DIGITS = 10**6  # the largest weight of a proof, in whole numbers

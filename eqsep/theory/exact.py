@@ -10,12 +10,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
 
 from eqsep.errors import UserError
 from eqsep.theory.certificate import Points
-from eqsep.theory.programme import maximise
 
 Integers: TypeAlias = NDArray[np.object_]  # Python's integers: they never overflow
+Floats: TypeAlias = NDArray[np.float64]
 _ROUNDINGS = (6, 12, 24, 50)  # bits kept of a float solution: the fewest that still solve win
 
 
@@ -134,6 +135,28 @@ def strict_solution(rows: Integers) -> Integers | None:
     if gordan(rows[clash]).combination is not None:
         return None
     return gordan(rows).solution
+
+
+class Optimum(NamedTuple):
+    """The best x, its value, and prices p >= 0: rows^T p = gain where x is within its bounds."""
+
+    x: Floats
+    value: float
+    prices: Floats
+
+
+def maximise(
+    gain: Floats,
+    *,
+    rows: Floats,
+    limits: Floats,
+    bounds: list[tuple[float | None, float | None]],
+) -> Optimum:
+    """The largest gain.x with rows x <= limits and x within bounds, by SciPy's HiGHS."""
+    best = linprog(-gain, A_ub=rows, b_ub=limits, bounds=bounds)
+    if best.x is None:
+        raise RuntimeError(f"the linear programme has no optimum: {best.message}")
+    return Optimum(best.x, float(gain @ best.x), -best.ineqlin.marginals)
 
 
 def _programme(rows: Integers) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

@@ -28,7 +28,7 @@ from scipy.special import erf
 from eqsep.errors import UserError
 from eqsep.theory.arguments import check_dimension, look_up
 from eqsep.theory.certificate import Hyperplane
-from eqsep.theory.programme import maximise
+from eqsep.theory.exact import maximise
 
 Array = NDArray[np.float64]
 # On unit normals, a singular value or slope below this is zero; so is the radius of an inscribed
