@@ -3,8 +3,8 @@
     python bench/alarm_groups.py
 
 Of each table the normal rows and one kind are fitted; fresh rows of all kinds arrive, and those
-called "unseen" are grouped, as the service does (`eqsep.serve.alarms`) and as incidents
-(`eqsep.evaluation.assessment`), by a kernel value. Printed are how many alarms there are, and of
+called "unseen" are grouped, as the service does (`eqsep.serve.alarms`) and as incidents, by a
+kernel value. Printed are how many alarms there are, and of
 either way: the groups of two alarms and more, the share of the alarms that are in one, the share of
 these that are of the most frequent kind of their group, and the adjusted Rand index against the
 true kinds, where an alarm in no group is a group of its own.
@@ -23,7 +23,6 @@ from sklearn.metrics import adjusted_rand_score
 from eqsep import Detector
 from eqsep.demo.arrivals import arriving, fitted_detector
 from eqsep.errors import EqsepWarning
-from eqsep.evaluation.assessment import incidents
 from eqsep.labels import UNSEEN
 from eqsep.serve.alarms import groups_of
 from eqsep.serve.ledger import rows_for
@@ -31,6 +30,7 @@ from eqsep.serve.ledger import rows_for
 SEEN = {"nsl-kdd": "dos", "nsl-kdd/attacks": "neptune", "shuttle": "high", "satimage/1": None}
 NORMAL, KNOWN, FRESH = 4000, 500, 300  # rows that are fitted, and fresh ones of each kind
 PAYMENTS = 2500
+ALIKE = 0.2  # the kernel value above which two alarms are one incident
 
 
 def arrived() -> Iterator[tuple[str, Detector, Any, np.ndarray]]:
@@ -62,6 +62,20 @@ def told(group: np.ndarray, kind: np.ndarray) -> str:
     pure = most / n if n else float("nan")
     index = adjusted_rand_score(kind, group)
     return f"{len(grouped):6d} {n / len(kind):8.2f} {pure:6.2f} {index:6.2f}"
+
+
+def incidents(rows: np.ndarray, *, kernel: Any) -> np.ndarray:
+    """The incident of each encoded row: the one with the first row most like it, or a new one."""
+    likeness = np.asarray(kernel(rows, rows), dtype=float)
+    firsts: list[int] = []
+    incident = np.empty(len(rows), dtype=int)
+    for i in range(len(rows)):
+        best = int(np.argmax(likeness[i, firsts])) if firsts else -1
+        if best < 0 or likeness[i, firsts[best]] <= ALIKE:
+            firsts.append(i)
+            best = len(firsts) - 1
+        incident[i] = best
+    return incident
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from eqsep.detector.model import Verdicts
 from eqsep.detector.namer import KindSets
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
-from eqsep.evaluation.assessment import alike
 from eqsep.tables.reading import read_table, with_groups
 
 
@@ -126,14 +125,12 @@ def test_the_highest_of_all_of_each_day_and_of_each_entity():
         ("day", True, 2, 2, 2, 4),
         ("entity", False, 3, 3, 3, 5),
         ("entity", True, 3, 3, 3, 4),
-        ("alarms", True, 5, 1, 1, 5),  # no two of them look alike
     ]
     without = assess(Fixed(), SCORE, KIND, review=Review(top=2, entity=entity)).top
     assert [(t.among, t.incidents) for t in without] == [
         ("all", False),
         ("all", True),
         ("entity", False),
-        ("alarms", True),
     ]
     assert (without[0].precision.count, without[0].recall.total) == (2, 5)
 
@@ -210,22 +207,6 @@ def test_rows_of_which_none_is_normal_are_refused():
         assess(Fixed(), SCORE, KIND, normal="ok")
     with pytest.raises(UserError, match="kind of each of 11 rows, got 10"):
         assess(Fixed(), SCORE, KIND[1:])
-
-
-def test_alarms_that_look_alike_are_one_incident():
-    rng = np.random.default_rng(0)
-    rows = np.concatenate([rng.normal(0, 0.01, 6), rng.normal(5, 0.01, 3), [99.0]])
-    score = np.array([9, 8, 7, 6, 5, 4, 3.9, 3, 2, 1.0])
-    is_anomaly = np.array([1] * 6 + [0] * 3 + [1] + [1, 0], dtype=bool)  # two rows are no alarms
-
-    def kernel(a, b):
-        return np.exp(-np.abs(a[:, None] - b[None]))
-
-    (one,) = alike(score, is_anomaly, rows, kernel=kernel, review=Review(top=2))
-    assert (one.among, one.incidents, one.groups) == ("alarms", True, 3)
-    assert (one.precision.count, one.precision.total) == (1, 2)
-    assert (one.recall.count, one.recall.total) == (6, 8)
-    assert not list(alike(score[:1], is_anomaly, rows[:1], kernel=kernel, review=Review()))
 
 
 def test_a_model_by_groups_is_judged_by_the_mean_over_groups():

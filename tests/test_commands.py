@@ -900,6 +900,10 @@ def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
     assert re.search(
         r"mean over 2 seen kinds *\n +eqsep +0\.\d{3} +0\.\d{3} +0\.\d{3} *$", printed, re.M
     )
+    assert (
+        "Mean over kinds, each by itself: a rare kind counts as much as a common one.\n" in printed
+    )
+    assert re.search(r"^ +seen +unseen, together +overall *$", printed, re.M)
 
 
 @pytest.mark.extra

@@ -13,10 +13,10 @@ from eqsep.theory.exact import (
     as_rationals,
     gordan,
     homogeneous,
+    maximise,
     null_space,
     strict_solution,
 )
-from eqsep.theory.programme import maximise
 
 
 def test_a_float_is_taken_at_its_exact_value_and_text_at_its_word():

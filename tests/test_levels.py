@@ -1,4 +1,4 @@
-"""Counting slabs level by level: `eqsep.theory.levels`."""
+"""Counting slabs level by level: `eqsep.theory.counting`."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 from eqsep.theory import vc_dimension
-from eqsep.theory.counting import epsilon_limit, ridge_limit
-from eqsep.theory.levels import LIMITS, LevelProof, refute, section_numbers
+from eqsep.theory.counting import (
+    LIMITS,
+    LevelProof,
+    epsilon_limit,
+    refute,
+    ridge_limit,
+    section_numbers,
+)
 
 
 @pytest.mark.parametrize("family", sorted(LIMITS))

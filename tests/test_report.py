@@ -220,7 +220,7 @@ def test_the_page_says_what_the_records_hold(report, text):
         value = found.precision
         line = next(line for line in lines if line[0] == found.kind)
         assert line[2] == f"{value.value:.3f} [{value.low:.2f}, {value.high:.2f}]"
-        assert line[1] == f"{found.caught:.1%}"
+        assert line[1].startswith(f"{found.caught:.1%} [")
         assert line[4] == str(found.rows)
     own = next(line for line in read.rows("False alarms") if line[0] == "5.00%")
     promise = next(p for p in report.measured.promises if p.rate == 0.05)
@@ -405,6 +405,24 @@ def test_kinds_count_alike_in_the_headline_and_cells_are_led_by_one_method(evalu
     assert len(better) == min(report.leads("forest"), 3)
     assert all(own > first for _, _, own, first in better)
     assert report.better_at("ours") == []  # it is not above itself
+
+
+def test_both_figures_of_unseen_kinds_say_what_they_measure(evaluation):
+    read = Page(html(evaluation[1]))
+    assert read.all("dt")[0]["text"] == "ours: unseen kinds, each by itself"
+    assert read.rows("Means")[0] == ["method", "seen", "unseen, together", "overall"]
+
+
+def test_few_rows_of_a_kind_are_named_and_make_no_method_better(evaluation):
+    _, report = evaluation
+    few = replace(report, counts={"normal": 320, "sleeper": 30, "takeover": 9})
+    assert few.notes == (
+        "Fewer than 30 rows: takeover (9). What is measured of so few depends on single rows: go "
+        "by the intervals.",
+    )
+    every = report.better_at("forest", most=9)
+    assert few.better_at("forest", most=9) == [one for one in every if one[1] != "takeover"]
+    assert replace(report, counts={"normal": 320, "sleeper": 30, "takeover": 30}).notes == ()
 
 
 def test_the_page_of_an_evaluation_has_a_matrix_for_each_method(evaluation):

@@ -95,13 +95,31 @@ def test_the_page_begins_with_what_is_caught_and_what_is_not(wide, page):
     report = wide[1]
     caught = {one.kind: one.caught for one in report.measured.seen}
     assert [one.kind for one in report.answer.caught] == ["leak"]
-    assert [one.kind for one in (*report.answer.in_part, *report.answer.missed)] == ["rare"]
+    assert [one.kind for one in report.answer.few] == ["rare"]  # five rows say nothing of a kind
+    assert not (*report.answer.in_part, *report.answer.missed)
     assert page.all("h2")[0]["text"] == "In short"
-    assert f"rare {caught['rare']:.0%}." in [p["text"] for p in page.all("p")][2]
+    few = f"Fewer than 10 held-out rows, too few to tell: rare {5 * caught['rare']:.0f} of 5."
+    assert few in [p["text"] for p in page.all("p")]
+    assert "Not caught" not in page.whole  # as no other kind was measured
     assert "Label more rows of rare" not in steps(wide)
     leak = tuple(one for one in report.measured.seen if one.kind == "leak")
     told = steps(wide, measured=replace(report.measured, seen=leak))
     assert "Label more rows of rare" in told  # five were learnt, and none is measured
+
+
+def test_a_share_of_few_rows_is_shown_with_its_interval(wide, page):
+    by_kind = {one.kind: one for one in wide[1].measured.seen}
+    for line in page.rows("Average precision by kind"):
+        if line[0] in by_kind:
+            share = by_kind[line[0]].recall
+            assert (share.total, share.value) == (by_kind[line[0]].rows, by_kind[line[0]].caught)
+            assert line[1] == f"{share.value:.1%} [{share.low:.1%}, {share.high:.1%}]"
+    detector, report = wide
+    some = replace(by_kind["leak"], rows=20, caught=0.95)
+    measured = replace(report.measured, seen=(some,))
+    told = answer(detector, learnt=report.learnt, measured=measured, columns=())
+    few = Page(html(replace(report, measured=measured, answer=told)))
+    assert "Caught: leak 95% (19 of 20 rows: 75% to 100%)." in [p["text"] for p in few.all("p")]
 
 
 def test_numbers_of_rows_add_up(wide, page):

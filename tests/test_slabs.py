@@ -1,4 +1,4 @@
-"""The table of extreme slabs: `eqsep.theory.slabs`."""
+"""The table of extreme slabs: `eqsep.theory.families.SlabTable`."""
 
 from itertools import product
 
@@ -8,8 +8,7 @@ import pytest
 from eqsep.theory import WITNESSES
 from eqsep.theory.counting import max_slab_subsets
 from eqsep.theory.exact import as_rationals, homogeneous
-from eqsep.theory.families import FAMILIES
-from eqsep.theory.slabs import SlabTable
+from eqsep.theory.families import FAMILIES, SlabTable
 
 LARGE = [pytest.param(5 + n, n, marks=pytest.mark.extra) for n in (2, 3)]
 

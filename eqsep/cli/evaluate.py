@@ -257,13 +257,13 @@ def print_results(console: Screen, results: EvaluationReport) -> None:
     """A table: for each seen kind, and for the mean of them, what every method gets."""
     how = "Every row is scored by a model that has not learnt it"
     if len(results.looked_for) > 1:
-        how = "One kind at a time is seen in training"
+        how = "One kind at a time is seen in training, all unseen ones are taken together"
         _print_means(console, results)
     console.print(f"Average precision with 95% intervals. {how}; chance is the share of anomalies.")
     for note in results.notes:
         console.print(note, markup=False)
     left = 1 + len(results.parts)
-    console.print(table(("", *results.parts), _cells(results), left=left))
+    console.print(table(("", *results.headings), _cells(results), left=left))
     if results.names is not None:
         _print_names(console, results.names)
 
@@ -296,7 +296,7 @@ def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:
 
 def _print_means(console: Screen, results: EvaluationReport) -> None:
     """For each method the mean over kinds, in how many cells it leads, and what it is better at."""
-    console.print("Mean over kinds, each against all normal rows by itself:")
+    console.print("Mean over kinds, each by itself: a rare kind counts as much as a common one.")
     n_cells, several = len(results.by_kind(results.methods[0])), len(results.methods) > 1
     for method in results.methods:
         parts = sorted(results.mean_over_kinds(method).items())

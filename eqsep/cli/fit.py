@@ -413,12 +413,13 @@ def _note(
     n_all = len(known.kind)
     apart = n_all - n_train - n_test
     text = (
-        f"Of {n_all:,} {whole} {n_test:,} were held out and measured by a second detector that was "
-        f"fitted alike to the other {n_train:,}; its threshold is {trial.threshold_:.3f}."
+        f"These figures come from a copy of the detector that was fitted to {n_train / n_all:.0%} "
+        f"of the {whole} ({n_train:,} of {n_all:,}) and tested on {n_test:,} others: the model "
+        f"itself has learnt more rows and usually finds more. The copy's threshold is "
+        f"{trial.threshold_:.3f}."
     )
     if apart:
-        text += f" {apart:,} too near to these, or without a label, are in neither."
-    text += " The model itself was fitted to all rows: to more than what is measured here."
+        text += f" {apart:,} rows too near to these, or without a label, are in neither."
     if unseen:
         text += f" The kinds that were not shown, {', '.join(unseen)}, are in the test alone."
     return text

@@ -239,9 +239,7 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
         console.print("Alarms by label, and by the name that they are given:")
         header = ("label", "alarms", "own name", "another", "unseen")
         console.print(table(header, _name_rows(found.names)))
-        console.print(
-            f"If the {found.review.top} highest scores are looked at (alike: by the kernel):"
-        )
+        console.print(f"If only the {found.review.top} highest scores are looked at:")
         header = ("", "looked at", "anomalous", "precision", "recall")
         console.print(table(header, _top_rows(found)))
     if found.delay is not None and found.delay.kinds:
@@ -324,8 +322,6 @@ def _top_rows(found: Assessment) -> _Cells:
     for one in found.top:
         what = "incidents" if one.incidents else "rows"
         among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
-        if one.among == "alarms":
-            among = f"of alarms that look alike ({one.groups:,})"
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
         yield f"{what} {among}", *looked, with_ends(one.precision), with_ends(one.recall)
 

@@ -84,22 +84,18 @@ def run_theory(*, random_state: int = 0) -> TheoryDemo:
         for name, model in _methods(random_state).items()
     }
     results = {name: _result(*name, model, circles) for name, model in models.items()}
+    functions = [
+        (logic[name], *make_logic(name), f"{name.upper()} by one equality separator")
+        for name in ("xor", "and")
+    ]
     return TheoryDemo(
         xor=_corners(logic["xor"]),
-        fitted=tuple(
-            name for name, model in logic.items() if model.score(*make_logic(name)) == 1.0
-        ),
+        fitted=tuple(name for name, model in logic.items() if model.score(*make_logic(name)) == 1),
         functions=tuple(logic),
         prevalence=float(circles.y_test.mean()),
         circles=tuple(results.values()),
         closing=tuple(_closing(n, family) for n in (2, 3, 10) for family in FAMILIES),
-        panels=(
-            *(
-                (logic[name], *make_logic(name), f"{name.upper()} by one equality separator")
-                for name in ("xor", "and")
-            ),
-            *(_circle_panel(results[name], models[name], circles) for name in _DRAWN),
-        ),
+        panels=(*functions, *(_panel(results[name], models[name], circles) for name in _DRAWN)),
     )
 
 
@@ -141,7 +137,7 @@ def _closing(n_features: int, family: str) -> Closing:
     return Closing(n_features, family, closing_number(family, n_features), *chances)
 
 
-def _circle_panel(result: CirclesResult, model: BaseEstimator, circles: Split) -> Drawing:
+def _panel(result: CirclesResult, model: BaseEstimator, circles: Split) -> Drawing:
     kind = np.concatenate([circles.kind_train, circles.kind_test])
     return (
         model,

@@ -27,6 +27,8 @@ from eqsep.errors import ParameterError, quoted
 from eqsep.labels import RowLabels
 from eqsep.tables.batches import Source
 
+_Grouped = Callable[[Source], Source]  # adds the columns of groups and times
+
 
 def fit(
     dataset: Any,
@@ -40,10 +42,9 @@ def fit(
 ) -> Detector:
     """A detector fitted by the processes of a Ray cluster.
 
-    Coefficients, held-out rows and threshold are those of `Detector.fit` with the same plan
-    (`plan=...`), up to rounding. The plan is chosen from a sample of all rows, which depends on
-    `random_state` and on how the rows are divided into files or blocks, not on the number of
-    processes.
+    It is that of `Detector.fit` with the same plan (`plan=...`), up to rounding. The plan is chosen
+    from a sample of all rows, which depends on `random_state` and on how the rows are divided into
+    files or blocks, not on the number of processes.
 
     Parameters
     ----------
@@ -67,72 +68,51 @@ def fit(
 
     def on_cluster(first: FirstFit, rng: np.random.RandomState) -> Fit:
         check_no_windows(first.window if first.plan is None else first.plan.windows)
-        seed = seed_of(rng)
-        settings = {
-            "normal": first.normal,
-            "most": first.config.max_sample,
-            "most_anomalies": first.config.max_sample_anomalies,
-        }
+        most, most_anomalies = first.config.max_sample, first.config.max_sample_anomalies
+        settings = {"normal": first.normal, "most": most, "most_anomalies": most_anomalies}
+        new = partial(_new_summary, seed=seed_of(rng), settings=settings)
         labels_alone = first.plan is not None
-        summarise_unit = partial(
-            _summary, seed=seed, settings=settings, grouped=grouped, labels_alone=labels_alone
-        )
+        summarise_unit = partial(_summary, new=new, grouped=grouped, labels_alone=labels_alone)
         with cluster(address):
             units = units_of(dataset, label)
-            _check_there(units.names, groups=groups, time=time)
+            for word, name in {"groups": groups, "time": time}.items():
+                if units.names is not None and name is not None and name not in units.names:
+                    expected = f"a column ({quoted(units.names)})"
+                    raise ParameterError(word, expected=expected, got=name)
 
             def gather_all(plan: Plan, known: RowLabels) -> Taught:
-                gather_unit = partial(
-                    _evidence, first=first, plan=plan, known=known, grouped=grouped
-                )
-                evidence = total(units, gather_unit, add, cpus=cpus_per_task)
+                gathering = {"first": first, "plan": plan, "known": known, "grouped": grouped}
+                evidence = total(units, partial(_evidence, **gathering), add, cpus=cpus_per_task)
                 assert evidence is not None  # the summary has seen rows
                 return plan, evidence
 
             summary = total(units, summarise_unit, _merged, cpus=cpus_per_task)
-            if summary is None:
-                summary = StreamSummary(rng=np.random.default_rng([seed, 0]), **settings)
-            return first.to_summary(summary, rng, gather_all)
+            return first.to_summary(new(0) if summary is None else summary, rng, gather_all)
 
     return Detector(**parameters).fit_by(on_cluster)
 
 
+def _new_summary(number: int, *, seed: int, settings: dict[str, Any]) -> StreamSummary:
+    return StreamSummary(rng=np.random.default_rng([seed, number]), **settings)
+
+
 def _summary(
-    source: Source,
-    number: int,
-    *,
-    seed: int,
-    settings: dict[str, Any],
-    grouped: Callable[[Source], Source],
-    labels_alone: bool,
+    source: Source, number: int, *, new: Callable[..., Any], grouped: _Grouped, labels_alone: bool
 ) -> StreamSummary | None:
     """A summary of the rows of a unit."""
-    summary = StreamSummary(rng=np.random.default_rng([seed, number]), **settings)
+    summary: StreamSummary = new(number)
     summarise(summary, grouped(source), labels_alone=labels_alone)
     return summary if summary.n_rows else None
 
 
 def _evidence(
-    source: Source,
-    number: int,  # noqa: ARG001
-    *,
-    first: FirstFit,
-    plan: Plan,
-    known: RowLabels,
-    grouped: Callable[[Source], Source],
+    source: Source, _: int, *, first: FirstFit, plan: Plan, known: RowLabels, grouped: _Grouped
 ) -> Evidence | None:
     """What the rows of a unit teach under the plan."""
     batches = read(grouped(source))
     found = (first.gather_batch(plan, table, y, known=known) for table, y in batches)
     start = next(found, None)
     return None if start is None else reduce(add, found, start)
-
-
-def _check_there(names: list[str] | None, **given: str | None) -> None:
-    """Refuse groups and times that are not among the columns, if these are known."""
-    for word, name in given.items():
-        if names is not None and name is not None and name not in names:
-            raise ParameterError(word, expected=f"a column ({quoted(names)})", got=name)
 
 
 def _merged(summary: StreamSummary, later: StreamSummary) -> StreamSummary:

@@ -4,6 +4,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ Task = Callable[[Any, int], T | None]  # of what is in a unit, and the number th
 def total(units: Units, task: Task[T], add: Callable[[T, T], T], *, cpus: float = 1) -> T | None:
     """The sum of what `task` makes of all units, in their order; None if there are none.
 
-    Task and `add` are sent to each machine once. Tasks take `cpus` processors, and as many threads.
+    Each task takes `cpus` processors, and as many threads.
     """
     made = _on_units(units, _made, task, cpus=cpus)
     for share in LEVELS:
@@ -76,17 +77,7 @@ class _Failed:
 
 def _made(batch: pa.Table, *, task: list[Any], opened: Opened) -> Iterator[pa.Table]:
     (work,) = load_ray().get(task)
-    found = (work(unit, number) for unit, number in opened(batch))
-    return _packed(result for result in found if result is not None)
-
-
-def _added(batch: pa.Table, *, add: Callable[[T, T], T]) -> Iterator[pa.Table]:
-    def whole() -> Iterator[T]:
-        result = _sum(_results(batch), add)
-        if result is not None:
-            yield result
-
-    return _packed(whole())
+    return _packed(work(unit, number) for unit, number in opened(batch))
 
 
 def _each(batch: pa.Table, *, task: list[Any], opened: Opened) -> Iterator[pa.Table]:
@@ -94,25 +85,26 @@ def _each(batch: pa.Table, *, task: list[Any], opened: Opened) -> Iterator[pa.Ta
     return _packed(result for unit, _ in opened(batch) for result in work(unit))
 
 
-def _sum(results: Iterable[T], add: Callable[[T, T], T]) -> T | None:
-    sum_: T | None = None
-    for result in results:
-        sum_ = result if sum_ is None else add(sum_, result)
-    return sum_
+def _added(batch: pa.Table, *, add: Callable[[T, T], T]) -> Iterator[pa.Table]:
+    return _packed(_sum(results, add) for results in [_results(batch)])  # errors are packed too
+
+
+def _sum(results: Iterator[T], add: Callable[[T, T], T]) -> T | None:
+    first = next(results, None)
+    return None if first is None else reduce(add, results, first)
 
 
 def _packed(results: Iterator[Any]) -> Iterator[pa.Table]:
-    """Each result, or the error that ends them, pickled in a table of one row."""
+    """Each result but None, or the error that ends them, pickled in a table of one row."""
+
+    def row(result: Any) -> pa.Table:
+        return pa.table({"made": pa.array([pickle.dumps(result, protocol=5)], pa.large_binary())})
+
     try:
         with as_threads():
-            for result in results:
-                yield _row(result)
+            yield from (row(result) for result in results if result is not None)
     except _MENDABLE as error:
-        yield _row(_Failed(error))
-
-
-def _row(result: Any) -> pa.Table:
-    return pa.table({"made": pa.array([pickle.dumps(result, protocol=5)], pa.large_binary())})
+        yield row(_Failed(error))
 
 
 def _results(batch: pa.Table) -> Iterator[Any]:

@@ -45,15 +45,12 @@ def score(
     units = units_of(dataset)
     if units.names is not None:
         _check_kept(keep, units.names)
+    sent = [load_ray().put(detector.model_)]
     return units.data.map_batches(
         _scored,
         batch_size=units.at_once,
         batch_format="pyarrow",
-        fn_kwargs={
-            "model": [load_ray().put(detector.model_)],
-            "opened": units.opened,
-            "keep": keep,
-        },
+        fn_kwargs={"model": sent, "opened": units.opened, "keep": keep},
         num_cpus=cpus_per_task,
     )
 

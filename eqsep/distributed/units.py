@@ -112,13 +112,11 @@ def _parts(data: pa.dataset.FileSystemDataset) -> Iterator[pa.dataset.FileSystem
 def _together(sizes: Sequence[int]) -> list[list[int]]:
     """The places of neighbours that add up to the size of a unit."""
     groups: list[list[int]] = []
-    n = ROWS_OF_A_UNIT
     for place, size in enumerate(sizes):
-        if n + size > ROWS_OF_A_UNIT:
-            groups.append([])
-            n = 0
-        groups[-1].append(place)
-        n += size
+        if groups and sum(sizes[i] for i in groups[-1]) + size <= ROWS_OF_A_UNIT:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
     return groups
 
 
@@ -151,17 +149,12 @@ def _open_block(
             topic="unlike_batches",
         )
     table = table.select(names)
-    starts = range(0, table.num_rows, MOST_ROWS)
-    slices = [table.slice(start, MOST_ROWS) for start in starts]
-    yield source_of(slices, label, name="Detector"), _digest(table)
-
-
-def _digest(table: pa.Table) -> int:
-    """A number for a block: the same whenever and by whichever process it is made."""
+    slices = [table.slice(start, MOST_ROWS) for start in range(0, table.num_rows, MOST_ROWS)]
+    # The number of a block is the same whenever and by whichever process it is made.
     first = table.slice(0, _DIGESTED).combine_chunks()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, first.schema.remove_metadata()) as writer:
         writer.write_table(first.replace_schema_metadata(None))
     digest = hashlib.blake2b(sink.getvalue(), digest_size=8)
     digest.update(str(table.num_rows).encode())
-    return int.from_bytes(digest.digest())
+    yield source_of(slices, label, name="Detector"), int.from_bytes(digest.digest())

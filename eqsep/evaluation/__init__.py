@@ -24,20 +24,18 @@ from eqsep.evaluation.comparison import (
     mean_ranks,
 )
 from eqsep.evaluation.delay import DetectionDelay, KindDelay, detection_delay
-from eqsep.evaluation.intervals import (
-    Difference,
-    Interval,
-    average_precision_difference,
-    average_precision_interval,
-    roc_auc_interval,
-)
 from eqsep.evaluation.kinds import (
     OVERALL,
     Curve,
+    Difference,
+    Interval,
     ScoreHistogram,
     average_precision_by_kind,
+    average_precision_difference,
+    average_precision_interval,
     precision_recall_by_kind,
     prevalence_by_kind,
+    roc_auc_interval,
     score_histogram,
 )
 from eqsep.evaluation.left_out import (

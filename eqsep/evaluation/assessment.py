@@ -8,19 +8,15 @@ import numpy as np
 
 from eqsep.detector.detector import Detector
 from eqsep.detector.model import Model
-from eqsep.engine.kernels import Kernel
 from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.delay import DetectionDelay, detection_delay
-from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
-from eqsep.evaluation.kinds import OVERALL
+from eqsep.evaluation.kinds import OVERALL, Interval, average_precision_interval, roc_auc_interval
 from eqsep.evaluation.names import Names, names_on
 from eqsep.evaluation.promises import GroupRates, Promise, Share, Verdict, kept_promise
 from eqsep.labels import NORMAL, UNLABELLED, label_codes
 from eqsep.tables.reading import read_table
 
 _RESAMPLES = 300
-_ALIKE = 0.2  # the kernel value above which two alarms look alike
-_MOST_ALARMS = 3000  # the highest, that are compared with each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +60,13 @@ class Review:
 class TopScores:
     """What is found if only the highest scores are looked at."""
 
-    among: str  #: Where the highest are taken: in "all", each "day" or "entity", or the "alarms".
-    #: Whether the rows of one entity (on one day) or alarms that look alike are one incident. It
-    #: scores as its highest row, and is anomalous if one of its rows is.
+    among: str  #: Where the highest are taken: in "all", each "day" or each "entity".
+    #: Whether the rows of one entity (on one day) are one incident, which scores as its highest
+    #: row, and is anomalous if one of its rows is. Else single rows are counted.
     incidents: bool
-    groups: int  #: How many days, entities, or incidents of alarms there are.
+    groups: int  #: How many days or entities there are.
     precision: Share
-    recall: Share  #: Of rows or incidents; of rows if alarms that look alike are incidents.
+    recall: Share
 
 
 @dataclass(frozen=True)
@@ -143,6 +139,9 @@ def assess(
 ) -> Assessment:
     """Measure a fitted `eqsep.Detector` on labelled rows that it has not learnt.
 
+    Learnt rows would flatter the detector: `eqsep.detector.learnt_before` finds them. The best
+    threshold is the best one for *these* rows: on others it costs somewhat more.
+
     Parameters
     ----------
     detector : Detector
@@ -156,14 +155,8 @@ def assess(
     random_state : int, RandomState or None, default=0
         Of the intervals of average precision and ROC AUC.
 
-    Notes
-    -----
-    Learnt rows would flatter the detector: `eqsep.detector.learnt_before` finds them. The best
-    threshold is the best one for *these* rows: on others it costs somewhat more.
-
     Examples
     --------
-    >>> from eqsep import Detector
     >>> from eqsep.datasets import make_mixed_demo
     >>> old, new = (make_mixed_demo(n_samples=900, random_state=seed) for seed in (0, 1))
     >>> detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
@@ -181,8 +174,7 @@ def assess(
             f"{sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
         )
     review.check(len(score))
-    threshold = model.threshold
-    alarm, is_anomaly = score > threshold, kind != normal
+    alarm, is_anomaly = score > model.threshold, kind != normal
     draws = {"normal": normal, "n_resamples": _RESAMPLES, "random_state": random_state}
     kinds = _by_kind(score, kind, alarm, seen=model.kinds, **draws) if is_anomaly.any() else []
     grouping = model.plan.holdout.grouping
@@ -194,23 +186,14 @@ def assess(
     return Assessment(
         kinds=tuple(kinds[:-1]),
         overall=kinds[-1] if kinds else None,
-        threshold=threshold,
+        threshold=model.threshold,
         false_alarms=Share.of(alarm[~is_anomaly]),
         promise=promise_of(model, alarm[~is_anomaly]) if grouping is None else None,
         promised_for=None if grouping is None else grouping.promised,
         groups=group_rates(model, X, alarm, ~is_anomaly),
         names=names_on(model, X, kind, normal=normal),
-        top=(
-            *_top_scores(score, is_anomaly, review),
-            *alike(
-                score[alarm],
-                is_anomaly[np.argsort(~alarm, kind="stable")],
-                model.plan.encode(X)[alarm],
-                kernel=model.plan.terms.kernel,
-                review=review,
-            ),
-        ),
-        costs=_costs(score, is_anomaly, threshold, review),
+        top=tuple(_top_scores(score, is_anomaly, review)),
+        costs=_costs(score, is_anomaly, model.threshold, review),
         review=review,
         delay=delay,
     )
@@ -221,8 +204,7 @@ def group_rates(
 ) -> GroupRates | None:
     """The false-alarm rate of each group; None unless whole groups calibrate and 2 are known."""
     grouping = model.plan.holdout.grouping
-    groups = None if grouping is None else read_table(X, name="assess").groups
-    if grouping is None or groups is None:
+    if grouping is None or (groups := read_table(X, name="assess").groups) is None:
         return None
     units = grouping.units(groups, key=model.plan.holdout.key)[is_normal]
     found, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
@@ -261,20 +243,20 @@ def _by_kind(
     precision = average_precision_interval(score, kind, **draws)
     roc = roc_auc_interval(score, kind, **draws)
     n_false = int(alarm[is_normal].sum())
-    found = []
-    for name in precision:
-        recall = Share.of(alarm[~is_normal if name == OVERALL else kind == name])
-        found.append(
-            AssessedKind(
-                kind=name,
-                seen=name in seen,
-                recall=recall,
-                precision=Share.counted(recall.count, recall.count + n_false),
-                average_precision=precision[name],
-                roc_auc=roc[name],
-            )
+    recalls = {
+        name: Share.of(alarm[~is_normal if name == OVERALL else kind == name]) for name in precision
+    }
+    return [
+        AssessedKind(
+            kind=name,
+            seen=name in seen,
+            recall=recall,
+            precision=Share.counted(recall.count, recall.count + n_false),
+            average_precision=precision[name],
+            roc_auc=roc[name],
         )
-    return found
+        for name, recall in recalls.items()
+    ]
 
 
 def _top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> Iterator[TopScores]:
@@ -290,7 +272,7 @@ def _top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> It
         both = np.column_stack([groups["entity"], groups.get("day", groups["all"])])
         incident = np.unique(both, axis=0, return_inverse=True)[1].ravel()
     for among, group in groups.items():
-        yield _highest(score, is_anomaly, group, among=among, top=review.top)
+        yield _highest(score, is_anomaly, group, top=review.top, among=among, incidents=False)
         if incident is None or (among == "entity" and "day" not in groups):  # one of each entity
             continue
         m = incident.max() + 1
@@ -298,63 +280,18 @@ def _top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> It
         np.maximum.at(high, incident, score)
         np.logical_or.at(anomalous, incident, is_anomaly)
         of_group[incident] = group
-        yield _highest(high, anomalous, of_group, among=among, top=review.top, incidents=True)
-
-
-def alike(
-    score: np.ndarray, is_anomaly: np.ndarray, rows: np.ndarray, *, kernel: Kernel, review: Review
-) -> Iterator[TopScores]:
-    """The highest incidents, if alarms that look alike are one; nothing without two alarms.
-
-    `score` and the encoded `rows` are those of the alarms, `is_anomaly` of all rows, alarms first.
-    """
-    order = np.argsort(-score, kind="stable")[:_MOST_ALARMS]
-    if len(order) < 2:
-        return
-    incident = incidents(rows[order], kernel=kernel)
-    hits = is_anomaly[order]
-    n_incidents = int(incident.max()) + 1
-    looked = min(review.top, n_incidents)
-    anomalous = len(np.unique(incident[hits & (incident < looked)]))
-    yield TopScores(
-        among="alarms",
-        incidents=True,
-        groups=n_incidents,
-        precision=Share.counted(anomalous, looked),
-        recall=Share.counted(int(hits[incident < looked].sum()), int(is_anomaly.sum())),
-    )
-
-
-def incidents(rows: np.ndarray, *, kernel: Kernel) -> np.ndarray:
-    """The incident of each encoded row: the one with the first row most like it, or a new one."""
-    likeness = np.asarray(kernel(rows, rows), dtype=float)
-    firsts: list[int] = []
-    incident = np.empty(len(rows), dtype=int)
-    for i in range(len(rows)):
-        best = int(np.argmax(likeness[i, firsts])) if firsts else -1
-        if best < 0 or likeness[i, firsts[best]] <= _ALIKE:
-            firsts.append(i)
-            best = len(firsts) - 1
-        incident[i] = best
-    return incident
+        yield _highest(high, anomalous, of_group, top=review.top, among=among, incidents=True)
 
 
 def _highest(
-    score: np.ndarray,
-    is_anomaly: np.ndarray,
-    group: np.ndarray,
-    *,
-    among: str,
-    top: int,
-    incidents: bool = False,
+    score: np.ndarray, is_anomaly: np.ndarray, group: np.ndarray, *, top: int, **what: Any
 ) -> TopScores:
     order = np.lexsort([-score, group])
     first = np.searchsorted(group[order], group[order])  # where the group of each begins
     looked = order[np.arange(len(order)) - first < top]
     hits = int(is_anomaly[looked].sum())
     return TopScores(
-        among=among,
-        incidents=incidents,
+        **what,
         groups=len(np.unique(group)),
         precision=Share.counted(hits, len(looked)),
         recall=Share.counted(hits, int(is_anomaly.sum())),

@@ -39,8 +39,7 @@ Span = str | float
 class Schedule:
     """How often models learn and alarms are looked at, how many, and when labels come.
 
-    Spans are texts such as "7d", "1h" or "30min" if times are dates, and numbers of rows if times
-    are numbers.
+    Spans are texts such as "7d" or "30min" if times are dates, else numbers of rows.
     """
 
     every: Span = "1d"  #: The length of a period. Models learn before it begins.
@@ -83,11 +82,9 @@ class Schedule:
         match = _SPAN.fullmatch(str(span).strip().lower())
         if match and match[2] in units:
             return float(match[1]) * units[match[2]]
-        expected = (
-            "a span such as 7d, 12h or 30min, as times are dates"
-            if is_date
-            else "a number of rows, as times are numbers and not dates"
-        )
+        expected = "a number of rows, as times are numbers and not dates"
+        if is_date:
+            expected = "a span such as 7d, 12h or 30min, as times are dates"
         raise ParameterError(name, expected=expected, got=span)
 
 
@@ -104,8 +101,7 @@ class Timeline:
     @property
     def period(self) -> np.ndarray:
         """The number of each row's period; those without rows are counted too."""
-        numbers: np.ndarray = np.floor(self.at / self.every).astype(int)
-        return numbers
+        return np.asarray(np.floor(self.at / self.every).astype(int))
 
     def known(self, period: int, alarm: np.ndarray) -> np.ndarray:
         """What is known of each row when a period begins, if these raised an alarm before."""
@@ -143,8 +139,8 @@ class Contender(ABC):
 class Learning(Contender):
     """A detector that learns on: the model of each period is the exact sum of what was known then.
 
-    Rows that were judged because of an alarm teach without calibrating. Once they have their label
-    like all others, they are forgotten and learnt like them, so held-out rows stay a fair sample.
+    Rows that were judged because of an alarm teach without calibrating until they have their label
+    like all others, so held-out rows stay a fair sample.
 
     Parameters
     ----------
@@ -153,8 +149,7 @@ class Learning(Contender):
     refit : int, default=0
         Fit again after so many periods, with landmarks from all that is known; 0 is never.
     pending : bool, default=False
-        Also learn rows before their label is known, as unlabelled ones. It costs three sums for
-        each row instead of one, and counts little next to rows labelled normal.
+        Also learn rows before their label is known, as unlabelled ones.
     """
 
     def __init__(self, detector: Detector, *, refit: int = 0, pending: bool = False) -> None:
@@ -220,11 +215,10 @@ class Retrained(Contender):
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         places = np.flatnonzero(known >= JUDGED)
         y = (kind[places] != NORMAL).astype(int)
-        if len(np.unique(y)) < 2:
-            return
-        encoder = TableEncoder().fit(rows.take(places))
-        encoded = encoder.transform(rows.take(places))
-        self._fitted = encoder, clone(self.estimator).fit(encoded, y)
+        if len(np.unique(y)) == 2:
+            known_rows = rows.take(places)
+            encoder = TableEncoder().fit(known_rows)
+            self._fitted = encoder, clone(self.estimator).fit(encoder.transform(known_rows), y)
 
     def scores(self, rows: Table) -> np.ndarray | None:
         if self._fitted is None:
@@ -291,20 +285,18 @@ class Backtest:
     def folded(self, most: int) -> list[Period]:
         """At most so many periods: if there are more, neighbours are joined."""
         size = -(-len(self.periods) // most)
-        starts = range(0, len(self.periods), size)
-        return [_joined(self.periods[start : start + size]) for start in starts]
-
-
-def _joined(periods: tuple[Period, ...]) -> Period:
-    first, last = periods[0], periods[-1]
-    return Period(
-        name=first.name if len(periods) == 1 else f"{first.name} to {last.name}",
-        rows=sum(one.rows for one in periods),
-        anomalies=sum(one.anomalies for one in periods),
-        known=last.known,
-        alarms={name: sum(one.alarms[name] for one in periods) for name in first.alarms},
-        caught={name: sum(one.caught[name] for one in periods) for name in first.alarms},
-    )
+        pieces = [self.periods[i : i + size] for i in range(0, len(self.periods), size)]
+        return [
+            Period(
+                name=one[0].name if len(one) == 1 else f"{one[0].name} to {one[-1].name}",
+                rows=sum(period.rows for period in one),
+                anomalies=sum(period.anomalies for period in one),
+                known=one[-1].known,
+                alarms={name: sum(period.alarms[name] for period in one) for name in self.methods},
+                caught={name: sum(period.caught[name] for period in one) for name in self.methods},
+            )
+            for one in pieces
+        ]
 
 
 def backtest(
@@ -333,9 +325,7 @@ def backtest(
 
     Examples
     --------
-    >>> from eqsep import Detector
     >>> from eqsep.datasets import make_mixed_demo
-    >>> from eqsep.evaluation import Learning
     >>> demo = make_mixed_demo(n_samples=1500, as_frame=True, random_state=0)
     >>> detector = Detector(n_landmarks=60, bandwidth=1.0, random_state=0)
     >>> found = backtest(

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from eqsep.errors import UserError
-from eqsep.evaluation.intervals import check_share
+from eqsep.evaluation.kinds import check_share
 
 
 @dataclass(frozen=True)
@@ -50,16 +50,15 @@ class Comparison:
             cells.append((*row, f"{behind:.3f}{mark}"))
         if self.chance is not None:
             cells.append(("(chance)", f"({self.chance:.3f})", "", ""))
-        lines = [line.rstrip() for line in aligned(cells).splitlines()]
-        lines.append(
-            f"{self.n_datasets} data sets; Friedman {self.friedman}, "
-            f"Iman-Davenport {self.iman_davenport}"
+        return "\n".join(
+            [
+                *(line.rstrip() for line in aligned(cells).splitlines()),
+                f"{self.n_datasets} data sets; Friedman {self.friedman}, "
+                f"Iman-Davenport {self.iman_davenport}",
+                f"* by more than the critical difference {self.critical_difference:.3f} "
+                f"(Nemenyi, {self.confidence:.0%})",
+            ]
         )
-        lines.append(
-            f"* by more than the critical difference {self.critical_difference:.3f} "
-            f"(Nemenyi, {self.confidence:.0%})"
-        )
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,10 @@ class PairedComparison:
 def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
     """The mean rank of each detector in a `table` as in `compare`; 1 is the best, ties share ranks.
 
-    Examples
-    --------
     >>> mean_ranks({"kernel": [0.9, 0.8], "linear": [0.5, 0.8], "forest": [0.7, 0.6]})
     {'kernel': 1.25, 'linear': 2.25, 'forest': 2.5}
     """
-    names, values = _values(table, at_least=2)
-    return _mean_ranks(names, values)
+    return _mean_ranks(*_values(table, at_least=2))
 
 
 def compare(
@@ -107,17 +103,12 @@ def compare(
     Parameters
     ----------
     table : mapping of str to array-like of shape (n_datasets,), or frame
-        The values of each detector on the same data sets, larger is better: average precision, for
-        example. A frame has a column for each detector.
+        The values of each detector on the same data sets, larger is better. The tests take data
+        sets as independent draws: average over the kinds of one, or over seeds, first.
     prevalence : array-like of shape (n_datasets,) or None, default=None
         The share of anomalies in each data set; the table shows its mean.
     confidence : float, default=0.95
         Of the critical difference.
-
-    Notes
-    -----
-    The tests take data sets as independent draws. Several kinds of one data set, or several seeds,
-    are not: average over them first.
 
     Examples
     --------
@@ -138,7 +129,9 @@ def compare(
     names, values = _values(table, at_least=3)
     check_share("confidence", confidence)
     n_datasets, n_detectors = values.shape
-    friedman = _friedman(values)
+    friedman = Statistic(0.0, 1.0)
+    if np.ptp(values, axis=1).max() > 0:  # not all tied everywhere: SciPy would divide by zero
+        friedman = Statistic(*map(float, stats.friedmanchisquare(*values.T)))
     quantile = stats.studentized_range.ppf(confidence, n_detectors, np.inf) / np.sqrt(2)
     spread = np.sqrt(n_detectors * (n_detectors + 1) / (6 * n_datasets))
     return Comparison(
@@ -156,8 +149,6 @@ def compare(
 def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
     """Two detectors in a `table` as in `compare`, by Wilcoxon's signed-rank test.
 
-    Examples
-    --------
     >>> table = {"kernel": [0.91, 0.83, 0.72, 0.95, 0.66], "linear": [0.41, 0.52, 0.73, 0.64, 0.45]}
     >>> print(compare_pair(table))
     kernel against linear: wins 4, ties 0, losses 1; mean gain +0.264; Wilcoxon 1.00 (p = 0.12)
@@ -169,6 +160,9 @@ def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
         )
     # 0.3 - 0.2 and 0.2 - 0.1 are ties that binary fractions would break.
     difference = np.round(values[:, 0] - values[:, 1], 12)
+    wilcoxon = Statistic(len(difference) * (len(difference) + 1) / 4, 1.0)
+    if difference.any():  # the ranks of zero differences are divided between both sides
+        wilcoxon = Statistic(*map(float, stats.wilcoxon(difference, zero_method="zsplit")))
     return PairedComparison(
         first=names[0],
         second=names[1],
@@ -176,7 +170,7 @@ def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
         ties=int(np.sum(difference == 0)),
         losses=int(np.sum(difference < 0)),
         mean_gain=float(difference.mean()),
-        wilcoxon=_wilcoxon(difference),
+        wilcoxon=wilcoxon,
     )
 
 
@@ -209,12 +203,6 @@ def _mean_ranks(names: list[str], values: np.ndarray) -> dict[str, float]:
     return dict(zip(names, ranks.tolist(), strict=True))
 
 
-def _friedman(values: np.ndarray) -> Statistic:
-    if np.ptp(values, axis=1).max() == 0:  # all tied everywhere: SciPy would divide by zero
-        return Statistic(0.0, 1.0)
-    return Statistic(*map(float, stats.friedmanchisquare(*values.T)))
-
-
 def _iman_davenport(chi2: float, shape: tuple[int, ...]) -> Statistic:
     """F = (N - 1) chi² / (N (k - 1) - chi²)."""
     n_datasets, freedom = shape[0], shape[1] - 1
@@ -223,13 +211,6 @@ def _iman_davenport(chi2: float, shape: tuple[int, ...]) -> Statistic:
         return Statistic(np.inf, 0.0)
     value = (n_datasets - 1) * chi2 / (most - chi2)
     return Statistic(value, float(stats.f.sf(value, freedom, freedom * (n_datasets - 1))))
-
-
-def _wilcoxon(difference: np.ndarray) -> Statistic:
-    """The ranks of zero differences are divided between both sides."""
-    if not difference.any():
-        return Statistic(len(difference) * (len(difference) + 1) / 4, 1.0)
-    return Statistic(*map(float, stats.wilcoxon(difference, zero_method="zsplit")))
 
 
 def _chance(prevalence: Any, n_datasets: int) -> float:

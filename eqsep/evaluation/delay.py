@@ -53,10 +53,9 @@ def detection_delay(
 ) -> DetectionDelay:
     """How soon the episodes of anomalous rows are found.
 
-    An episode is a stretch of rows of one kind in a run. All alarms on normal rows are false: by
-    how often they begin, and how many rows they last, false alarms alone would find some episodes
-    too, the longer the sooner or later. The alarms that find episodes are compared with those that
-    are expected until then (the log-rank test of one sample).
+    An episode is a stretch of rows of one kind in a run. False alarms alone would find some too, by
+    how often they begin on normal rows and how long they last: the alarms that find episodes are
+    compared with those expected until then (the log-rank test of one sample).
 
     Parameters
     ----------
@@ -111,6 +110,7 @@ def detection_delay(
         found = Share.counted(int(there.sum()), int(of_kind.sum()))
         waited = np.where(hit, rows, length - 1)[of_kind]
         by_chance = 1 - (1 - at_once) * (1 - later) ** (length[of_kind] - 1.0)
+        expected = (at_once + later * waited).sum()
         quiet = (1 - np.median(by_chance) / 2) / (1 - at_once)  # at the median delay
         return KindDelay(
             name,
@@ -119,9 +119,7 @@ def detection_delay(
             delays,
             by_chance=float(by_chance.mean()),
             chance_rows=max(math.ceil(math.log(quiet) / math.log(1 - later)), 0),
-            beats_chance=bool(
-                poisson.sf(found.count - 1, (at_once + later * waited).sum()) < _CHANCE
-            ),
+            beats_chance=bool(poisson.sf(found.count - 1, expected) < _CHANCE),
         )
 
     kinds = [one(name, names == name) for name in np.unique(names).tolist() if name != normal]

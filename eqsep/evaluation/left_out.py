@@ -12,8 +12,13 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.comparison import aligned
-from eqsep.evaluation.intervals import check_share
-from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, average_precision_by_kind, check_kinds
+from eqsep.evaluation.kinds import (
+    OVERALL,
+    anomalous_kinds,
+    average_precision_by_kind,
+    check_kinds,
+    check_share,
+)
 from eqsep.progress import steps
 from eqsep.separators.scores import anomaly_score
 
@@ -56,13 +61,10 @@ class LeaveOneKindOut:
     @property
     def mean(self) -> SeenKind:
         """The mean over the seen kinds; `by_kind` is the mean of each kind over its appearances."""
-        by_kind = {
-            kind: float(np.mean([result.by_kind[kind] for result in self.results]))
-            for kind in self.results[0].by_kind
-        }
+        every, kinds = self.results, self.results[0].by_kind
+        by_kind = {kind: float(np.mean([one.by_kind[kind] for one in every])) for kind in kinds}
         numbers: dict[str, Any] = {
-            name: float(np.mean([getattr(result, name) for result in self.results]))
-            for name in _NUMBERS
+            name: float(np.mean([getattr(one, name) for one in every])) for name in _NUMBERS
         }
         return SeenKind(kind="mean", by_kind=by_kind, **numbers)
 
@@ -100,9 +102,8 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
 ) -> LeaveOneKindOut:
     """Train on one kind of anomaly at a time and meet the others only in the test.
 
-    The rows of every kind are divided once into a training and a test part. Each kind in turn is
-    the seen one: a clone of the estimator is fitted on the training parts of the normal rows and
-    of that kind, and tested on their test parts and on *all* rows of the other kinds.
+    Each kind in turn is the seen one: a clone of the estimator is fitted on the training parts of
+    the normal rows and of that kind, and tested on their test parts and *all* rows of the others.
 
     Parameters
     ----------
@@ -114,8 +115,7 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     normal : str, default="normal"
         The name of the normal kind.
     seen : sequence of str, default=None
-        The kinds that are the seen one in turn (default: all). The division is the same either
-        way.
+        The kinds that are the seen one in turn (default: all); the division stays the same.
     groups, time : array-like of shape (n_rows,), default=None
         The recording, machine or card of each row, and when it was taken (numbers, dates). Whole
         groups, or else blocks of time, then train or test, never both; kinds of one group are
@@ -127,7 +127,6 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.svm import SVC
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(c, 1, size=(n, 1)) for c, n in [(0, 80), (5, 20), (-5, 20)]])
@@ -137,8 +136,6 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     high      1.000  (0.200)  0.197  (0.333)   0.555  (0.429)
     low       1.000  (0.200)  0.197  (0.333)   0.555  (0.429)
     mean      1.000  (0.200)  0.197  (0.333)   0.555  (0.429)
-
-    A halfspace takes the unseen kind for the most normal rows of all.
     """
     kind = np.asarray(column_or_1d(kind))
     check_kinds(kind, normal=normal)
@@ -180,9 +177,9 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
 ) -> LeaveOneKindOut:
     """How well the only kind of anomaly is found once it is seen: every row is tested once.
 
-    Each of `n_folds` parts, fewer if there are fewer anomalies, is scored by a clone of the
-    estimator that was fitted on the others. Clones may score on different scales, so average
-    precision is taken over the ranks of scores in their part, from 0 to 1. `unseen` is NaN.
+    Each of `n_folds` parts, fewer if there are fewer anomalies, is scored by a clone fitted on the
+    others. Average precision is of the ranks of scores in their part: scales may differ. `unseen`
+    is NaN.
 
     Parameters
     ----------
@@ -194,7 +191,6 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sklearn.svm import SVC
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(c, 1, size=(n, 1)) for c, n in [(0, 80), (5, 20)]])
@@ -344,10 +340,7 @@ def _on_both_sides(
 def _fit_each(
     estimator: Any, X: Any, y: np.ndarray, *, trains: list[np.ndarray], groups: Any, time: Any
 ) -> list[Any]:
-    """A clone of the estimator fitted on each set of training rows, in any form of X.
-
-    The scores of `cross_validate` are not used, since they do not know kinds.
-    """
+    """A clone of the estimator fitted on each set of training rows, in any form of X."""
     params = {
         name: np.asarray(values)
         for name, values in {"groups": groups, "time": time}.items()
@@ -356,7 +349,7 @@ def _fit_each(
     with steps(len(trains), "fits") as report:
 
         def count(estimator: Any, X: Any, y: Any) -> float:  # noqa: ARG001  a scorer's signature
-            report(1)
+            report(1)  # the scores are not used, since they do not know kinds
             return 0.0
 
         run = cross_validate(

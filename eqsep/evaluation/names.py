@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from eqsep.detector.detector import Detector
 from eqsep.detector.model import Model, Verdicts
-from eqsep.detector.namer import COVERAGE, Judges, KindSets
+from eqsep.detector.namer import COVERAGE, KindSets
 from eqsep.evaluation.peers import PEERS
 from eqsep.evaluation.promises import Promise, Share, kept_promise
 from eqsep.labels import NORMAL, UNSEEN
@@ -24,14 +24,7 @@ _FEWEST = 4  # rows of a kind that is divided, and left out
 
 @dataclass(frozen=True)
 class NamedKind:
-    """The alarms among the rows of one label, by the names that they are given.
-
-    Examples
-    --------
-    >>> pump = NamedKind("pump", 9, {"pump": 5, "valve": 1, "unseen": 1})
-    >>> pump.alarms, pump.right, pump.other, pump.unseen
-    (7, 5, 1, 1)
-    """
+    """The alarms among the rows of one label, by the names that they are given."""
 
     kind: str
     rows: int  #: Alarms and others.
@@ -62,16 +55,13 @@ class NamedKind:
 class Reliability:
     """How often names are right, by their probability.
 
-    Examples
-    --------
     >>> found = Reliability.of(np.array([0.95, 0.95, 0.55]), np.array([True, True, False]))
     >>> found.points, round(found.error, 3)
     (((0.55, 0.0, 1), (0.95, 1.0, 2)), 0.217)
     """
 
-    bins: list[
-        list[float]
-    ]  #: In 10 equal steps: names, the sum of their probabilities, right ones.
+    #: In 10 equal steps: names, the sum of their probabilities, right ones.
+    bins: list[list[float]]
 
     @classmethod
     def of(cls, probability: np.ndarray, right: np.ndarray) -> "Reliability":
@@ -154,7 +144,9 @@ def names_on(model: Model, X: Any, kind: np.ndarray, *, normal: str) -> Names:
     judges, forest = model.namer.judges, None
     if judges is not None and len(judges.sorted_kinds) > 1 and named.any():
         packed = model.plan.encoder.pack(model.plan.encode(X))
-        forest = Share.of(_by_forest(judges, packed[named]) == kind[named])
+        grown = PEERS["random forest"].build(random_state=0)
+        grown.fit(judges.examples.rows, judges.examples.kind)
+        forest = Share.of(grown.predict(packed[named]) == kind[named])
     return names_given(model, kind, verdicts, model.kind_sets(X), normal=normal, forest=forest)
 
 
@@ -168,15 +160,13 @@ def names_given(
     forest: Share | None = None,
 ) -> Names:
     """The names that verdicts give rows with these labels, and the sets of kinds."""
-    kinds = []
-    for name in np.unique(kind).tolist():
-        own = kind == name
-        counts = Counter(verdicts.kind[verdicts.alarm & own].tolist())
-        kinds.append(NamedKind(name, int(own.sum()), dict(counts.most_common())))
+    kinds, rows = np.unique(kind, return_counts=True)
+    given = [Counter(verdicts.kind[verdicts.alarm & (kind == one)].tolist()) for one in kinds]
+    each = zip(kinds.tolist(), rows.tolist(), given, strict=True)
     seen = verdicts.alarm & np.isin(kind, model.kinds)
     named = seen & (verdicts.kind != UNSEEN) & ~np.isnan(verdicts.kind_probability)
     names = Names(
-        kinds=tuple(kinds),
+        kinds=tuple(NamedKind(name, n, dict(counts.most_common())) for name, n, counts in each),
         normal=normal,
         seen=model.kinds,
         rate=float(model.promise.unseen_rate),
@@ -189,13 +179,6 @@ def names_given(
     return replace(names, promise=_promise(model, names.called_unseen))
 
 
-def _by_forest(judges: Judges, rows: np.ndarray) -> np.ndarray:
-    """The names that a forest gives packed rows, grown on the rows that the judges have."""
-    forest = PEERS["random forest"].build(random_state=0)
-    found: np.ndarray = forest.fit(judges.examples.rows, judges.examples.kind).predict(rows)
-    return found
-
-
 def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
     own = [(str(kind[i]), [name for name in sets[i] if name != UNSEEN]) for i in rows.tolist()]
     covered = Share.counted(sum(name in names for name, names in own), len(own))
@@ -205,7 +188,7 @@ def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
 def _promise(model: Model, called: Share) -> Promise | None:
     """Whether rows of seen kinds are called "unseen" at the promised rate."""
     judges = model.namer.judges
-    if not model.namer.has_promise or judges is None or not called.total:
+    if judges is None or not model.namer.has_promise or not called.total:
         return None
     if len(model.evidence.kinds.groups):
         return None
@@ -227,10 +210,10 @@ class NamesTried:
 def try_names(
     detector: Detector, table: Table, kind: np.ndarray, *, normal: str, random_state: Any = 0
 ) -> NamesTried | None:
-    """Fit a clone of the detector to half of the rows of each kind, and name the others.
+    """Names by clones fitted to half of the rows of each kind; None if no kind can be divided.
 
-    It is fitted twice: to all kinds, and without half of them, drawn at random, for the power of
-    "unseen". Rows of one group stay together. None without a kind that can be divided.
+    One is fitted to all kinds, one without half of them, drawn at random, for the power of
+    "unseen". Rows of one group stay together.
     """
     rng = np.random.default_rng(random_state)
     unit = np.arange(len(kind)) if table.groups is None else table.groups.group

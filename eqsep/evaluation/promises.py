@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import beta, betabinom, binomtest, norm, t
 
 from eqsep.detector.calibration import NO_PROMISE
-from eqsep.evaluation.intervals import check_share
+from eqsep.evaluation.kinds import check_share
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 KEPT, BROKEN, CANNOT_TELL = "kept", "broken", "cannot tell"
@@ -22,8 +22,6 @@ _MOST_UNITS = 10**6  # rows or groups: more are never asked for
 class Share:
     """A counted share, with the ends of its 95 % interval (Clopper and Pearson's).
 
-    Examples
-    --------
     >>> print(Share.counted(8, 10))
     0.800 [0.444, 0.975]
     >>> print(Share.counted(0, 0))
@@ -61,14 +59,11 @@ class Share:
 class Verdict:
     """Whether a promised rate is kept, as far as chance lets one tell.
 
-    It is "broken" if the whole interval of the measured rate is above the promised one, and luck in
-    the held-out rows does not explain that: the promise is an average over draws of them. It is
-    "kept" if the interval reaches down to the promised rate, and ends below twice that rate. So of
-    models that keep the promise at most 5 % are called broken, and of those with twice the promised
-    rate at most 5 % kept. All else is "cannot tell".
+    "Broken": the whole interval of the measured rate is above the promised one, and luck in the
+    held-out rows does not explain that. "Kept": it reaches down to the promised rate, and ends
+    below twice that rate. So at most 5 % of models that keep the promise are called broken, and at
+    most 5 % of those with twice the rate kept. All else is "cannot tell".
 
-    Examples
-    --------
     >>> print(kept_promise(8, 1000, rate=0.01, rank=10, held_out=999).verdict)
     kept
     >>> print(kept_promise(2, 200, rate=0.01, rank=10, held_out=999).verdict)
@@ -96,10 +91,9 @@ class Verdict:
         rate: float,
         unit: str = "normal row",
     ) -> "Verdict":
-        """The verdict on `n` rows or groups, given what any numbers of them would say.
+        """The verdict on `n` rows or groups, given the interval of any number of them.
 
-        That is the interval of their rate, if it is as measured, and whether luck in the held-out
-        rows may explain one that is above the promised `rate`.
+        `by_luck` says whether luck in the held-out rows may explain one above the promised `rate`.
         """
         m = np.geomspace(n, max(_MOST_UNITS, 2 * n), 100).round()
         low, high = interval(m)
@@ -133,8 +127,6 @@ class Verdict:
 class GroupRates:
     """The share of normal rows that raise an alarm, group by group.
 
-    Examples
-    --------
     >>> shares = [0.0, 0.02, 0.01, 0.03]
     >>> print(GroupRates.of(shares * 10, promised=0.05, luck=0.01, unit="group"))
     mean over 40 groups 1.50% [1.14%, 3.90%], kept; at worst 3.00%
@@ -272,11 +264,8 @@ def kept_promise(
 ) -> Promise:
     """The promise of a rate, where so many of so many new normal rows raise an alarm.
 
-    The threshold is the `rank`-highest of the scores of `held_out` normal rows. `Verdict` says when
-    the promise is kept.
+    The threshold is the `rank`-highest of the scores of `held_out` normal rows.
 
-    Examples
-    --------
     >>> promise = kept_promise(31, 1_000, rate=0.01, rank=5, held_out=499)
     >>> promise.measured, promise.verdict.word
     (0.031, 'broken')
@@ -295,13 +284,12 @@ def kept_promise(
 
 
 def kept_promises(
-    score: Any,
-    *,
-    calibration: Any,
-    rates: Sequence[float] = RATES,
-    confidence: float = 0.95,
+    score: Any, *, calibration: Any, rates: Sequence[float] = RATES, confidence: float = 0.95
 ) -> tuple[Promise, ...]:
     """Promises at several rates, as far as there are rows to calibrate them.
+
+    With the k-th highest of n scores as the threshold, the alarms among new rows follow the
+    beta-binomial distribution of Beta(k, n + 1 - k).
 
     Parameters
     ----------
@@ -312,15 +300,8 @@ def kept_promises(
     rates : sequence of float
         Those below 1 / (n + 1) cannot be promised, and are left out.
 
-    Notes
-    -----
-    With the k-th highest of n scores as the threshold, the share of normal rows above it follows
-    Beta(k, n + 1 - k) over draws of the calibrating rows, and the alarms among new rows the
-    beta-binomial distribution.
-
     Examples
     --------
-    >>> import numpy as np
     >>> kept = kept_promises(np.arange(1000) / 1000, calibration=np.arange(199) / 199)
     >>> [(p.rate, p.measured, p.verdict.word) for p in kept][:2]
     [(0.005, 0.005, 'cannot tell'), (0.01, 0.01, 'kept')]

@@ -38,16 +38,13 @@ def to_onnx(detector: Fitted | Model, path: str | os.PathLike[str]) -> None:
     without a value in training are doubles, NaN if missing; names are strings, empty if missing.
     After a fit to an array of numbers the only input is "X", doubles of shape (n, d). **Outputs**
     of shape (n,): "score", "decision" (the score less the threshold), "label" (1 if the decision
-    is above 0, else 0) and "p_value".
-
-    A column cannot be an input, and a ValueError is raised, if it has the name of an output or
-    none, or has the empty string among its names.
+    is above 0, else 0) and "p_value". No column may have the name of an output or none, or the
+    empty string among its names.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> import numpy as np
     >>> from onnxruntime import InferenceSession
     >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(600, 2))

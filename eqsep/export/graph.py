@@ -25,8 +25,7 @@ class Graph:
     """A list of nodes in order; a call adds one and returns the name of its result.
 
     Numbers and arrays among the operands become constants: whole numbers of 64 bits, others in
-    double precision. The graphs that `inner` makes share names and constants with this one. The
-    names in `taken` are those of the caller's values.
+    double precision. The names in `taken` are those of the caller's values.
     """
 
     taken: frozenset[str] = frozenset()
@@ -65,7 +64,7 @@ class Graph:
         return next(n for i in self._numbers if (n := f"{kind}_{i}") not in self.taken)
 
     def inner(self) -> "Graph":
-        """The graph of a loop's body."""
+        """The graph of a loop's body, with the same names and constants."""
         return Graph(self.taken, [], self.constants, self._numbers)
 
 

@@ -27,9 +27,8 @@ def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any
     """Save a fitted detector as an mlflow model in a new folder; needs mlflow-skinny or mlflow.
 
     `mlflow.pyfunc.load_model(path).predict(frame)` answers with a frame of the columns score,
-    p_value, alarm and kind, and so does `mlflow models serve -m path`. The folder holds the model's
-    file and four lines that load it with the eqsep that is installed there. The `options` are those
-    of `mlflow.pyfunc.save_model`: signature, input_example, metadata.
+    p_value, alarm and kind, and so does `mlflow models serve -m path`, by the eqsep that is
+    installed there. The `options` are those of `mlflow.pyfunc.save_model`.
     """
     pyfunc = _pyfunc()
     with _written(detector) as files:

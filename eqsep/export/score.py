@@ -22,12 +22,9 @@ MANY = 64  # columns: the sums of more of them round more coarsely
 class ScoreGraph:
     """A model's score of encoded rows: the formula of `eqsep.detector.score.Score.combine`.
 
-    ONNX has operators of its own, so the formula is written down a second time here;
-    `tests/test_export.py` holds both to the same scores, term by term.
-
-    The threshold is the score of a row that calibrates, and another order of summation could carry
-    rows equal to it over the threshold. So the graph's scores are compared with those of
-    calibration plus what single precision may make of each.
+    ONNX has operators of its own, so the formula is written a second time here, and a test holds
+    both to the same scores. Another order of summation could carry rows over the threshold that are
+    equal to it: scores are compared with those of calibration plus what rounding may make of each.
     """
 
     model: Model
@@ -43,11 +40,9 @@ class ScoreGraph:
 
     @cached_property
     def roundings(self) -> np.ndarray:
-        """How much another order of summation may change the score of each row that calibrates.
-
-        A relative error eps in a distance s is one of a k(s) gamma s eps in the sum f; errors at
-        several landmarks add up like independent ones. Then f itself is rounded.
-        """
+        """How much another order of summation may change the score of each row that calibrates."""
+        # A relative error eps in a distance s is one of a k(s) gamma s eps in the sum f; errors at
+        # several landmarks add up like independent ones. Then f itself is rounded.
         terms, (coef, weight) = self.model.plan.terms, self._functions
         rows = self.model.evidence.held_out.normal
         parts = np.array([1.0, weight])[: coef.shape[1]]
@@ -150,11 +145,9 @@ class ScoreGraph:
             places = np.searchsorted(counted, rows.numbers.places)
             parts.append(graph("MatMul", rows.numbers.value, to_packed[places]))
         if rows.names:
-            heights = []
-            for c in rows.named:
-                outputs = name_outputs(c.learnt)
-                first = int(np.searchsorted(counted, c.first))
-                heights.append(outputs @ to_packed[first : first + len(outputs)])
+            starts = np.searchsorted(counted, [c.first for c in rows.named])
+            named = zip((name_outputs(c.learnt) for c in rows.named), starts, strict=True)
+            heights = [outputs @ to_packed[at : at + len(outputs)] for outputs, at in named]
             parts.append(graph("MatMul", rows.names.value, np.concatenate(heights)))
         return graph("Add", *parts) if len(parts) == 2 else parts[0]
 

@@ -35,8 +35,7 @@ def number_parts(graph: Graph, values: Value, columns: Sequence[Placed[Number]])
     """The weighted outputs of the columns; those that count nothing are left out."""
     parts = []
     for form, encode in (("quantile", _ranks), ("standard", _deviations)):
-        chosen = [c for c in columns if _weight(c.learnt, form) > 0]
-        if not chosen:
+        if not (chosen := [c for c in columns if _weight(c.learnt, form) > 0]):
             continue
         x = graph("Gather", values, np.array([c.source for c in chosen]), axis=1)
         missing = graph("IsNaN", x)
@@ -48,8 +47,7 @@ def number_parts(graph: Graph, values: Value, columns: Sequence[Placed[Number]])
         weights = np.array([_weight(c.learnt, form) for c in chosen])
         places = [c.first + c.learnt.forms.index(form) for c in chosen]
         parts.append(Part(graph("Mul", out, weights), places))
-    chosen = [c for c in columns if c.learnt.with_missing]
-    if chosen:
+    if chosen := [c for c in columns if c.learnt.with_missing]:
         x = graph("Gather", values, np.array([c.source for c in chosen]), axis=1)
         weights = np.array([c.learnt.weights[-1] for c in chosen])
         missing = graph("Where", graph("IsNaN", x), weights, 0.0)
@@ -117,14 +115,9 @@ def _weight(number: Number, form: str) -> float:
 def name_codes(graph: Graph, names: Value, category: Category) -> Value:
     """The output that says each name; an empty one is missing.  (n,) of strings -> (n,)"""
     codes = _codes(category)
-    return graph(
-        "LabelEncoder",
-        names,
-        domain="ai.onnx.ml",
-        keys_strings=list(codes),
-        values_int64s=list(codes.values()),
-        default_int64=_new(category),
-    )
+    table = {"keys_strings": list(codes), "values_int64s": list(codes.values())}
+    default = _new(category)
+    return graph("LabelEncoder", names, domain="ai.onnx.ml", default_int64=default, **table)
 
 
 def truth_codes(graph: Graph, values: Value, category: Category, *, source: int) -> Value:

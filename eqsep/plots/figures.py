@@ -51,8 +51,6 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Path:
     """Write `figure` to `path`, whole or not at all, in the format of its ending; returns the path.
 
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     save_figure(Figure(), Path(folder, "empty.png")).name
@@ -91,9 +89,8 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     for element in svg.iter():
         _simplify(element, referenced=referenced)
     svg.attrib = {"role": "img", "aria-label": text, "viewBox": svg.attrib["viewBox"]}
-    title = ElementTree.Element("title")
-    title.text = text
-    svg.insert(0, title)
+    svg.insert(0, ElementTree.Element("title"))
+    svg[0].text = text
     return ElementTree.tostring(svg, encoding="unicode")
 
 
@@ -105,9 +102,8 @@ def _simplify(element: ElementTree.Element, *, referenced: set[str]) -> None:
         for name, value in element.attrib.items()
         if name != "id" or value in referenced
     }
-    if "style" in element.attrib:
-        declarations = element.attrib["style"].split("; ")
-        kept = [one for one in declarations if not one.startswith("font-family:")]
+    if style := element.attrib.get("style"):
+        kept = (one for one in style.split("; ") if not one.startswith("font-family:"))
         element.attrib["style"] = "; ".join(kept)
     if not (element.text or "").strip():
         element.text = None

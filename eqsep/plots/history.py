@@ -29,9 +29,6 @@ class HistoryDisplay(Display):
 
     A thin line is a member, the thick one the mean of those still under way.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> from matplotlib.figure import Figure
     >>> display = HistoryDisplay(curves={"layer 1": np.array([[0.5, 0.5], [0.6, 0.4]])}, label="σ")
     >>> display.plot(ax=Figure().subplots()).ax_.get_xlabel()
@@ -45,18 +42,16 @@ class HistoryDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, quantity: str = "sigma", ax: Axes | None = None
     ) -> "HistoryDisplay":
-        """Draw the history of a fitted `NetworkSeparator` or `DeepSAD` on `ax`, or a new figure.
+        """Draw the history of a fitted `NetworkSeparator` or `DeepSAD`.
 
         The quantity is "sigma", the widths of the hidden bumps by layer, or "loss", the losses in
         training and on held-out rows.
         """
         history = estimator.history_
         losses = {"training": history.loss, "held out": history.validation_loss}
+        widths = {f"layer {i + 1}": history.sigma[:, i] for i in range(history.sigma.shape[1])}
         drawn = {
-            "sigma": (
-                {f"layer {i + 1}": history.sigma[:, i] for i in range(history.sigma.shape[1])},
-                "width of the bumps, σ",
-            ),
+            "sigma": (widths, "width of the bumps, σ"),
             "loss": ({n: c for n, c in losses.items() if not np.isnan(c).all()}, "loss"),
         }
         if quantity not in drawn:

@@ -15,6 +15,7 @@ NORMAL_COLOUR, ANOMALY_COLOUR = "#0072B2", "#D55E00"
 KIND_COLOURS = (ANOMALY_COLOUR, "#CC79A7", "#009E73", "#E69F00", "#7E57C2", "#8D6E63", "#8F8F00")
 KIND_MARKERS = ("^", "s", "D", "v", "P")  # five to seven colours: 35 kinds look different
 INK, FAINT = "#333333", "#B8BCC2"
+Style = dict[str, Any]  # keywords of a call of matplotlib
 SCORE_COLOURS = LinearSegmentedColormap.from_list(
     "eqsep", ["#8EC1E2", "#D3E6F3", "#FCFBFA", "#FBE3D1", "#F2B184"]
 )
@@ -67,6 +68,12 @@ def looks(labels: Iterable[Any], *, normal: Any = None) -> dict[Any, Look]:
         else Look(*next(anomalous))
         for label in labels
     }
+
+
+def below(x: float, y: float, *, loc: str) -> Style:
+    """How a legend is drawn below the axes."""
+    look = {"fontsize": "small", "frameon": False, "labelcolor": INK}
+    return {"loc": loc, "bbox_to_anchor": (x, y), **look}
 
 
 def frame(ax: Axes, *, title: str | None = None, x_label: str = "", y_label: str = "") -> None:

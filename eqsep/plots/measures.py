@@ -21,9 +21,11 @@ from eqsep.evaluation import (
     precision_recall_by_kind,
     score_histogram,
 )
-from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, Display, as_text, frame, looks
+from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, Display, Style, as_text, below, frame, looks
 
 _HEIGHT = 0.82  # of the highest bar, where kinds are one apart
+_SMALL: Style = {"fontsize": "small", "color": INK}
+_DOTS: Style = {"color": NORMAL_COLOUR, "marker": "o", "markersize": 5, "linestyle": "none"}
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -33,8 +35,6 @@ class PrecisionRecallByKindDisplay(Display):
     A solid line is a seen kind, a dashed one an unseen kind. The number is the average precision.
     `lines_` holds the line of each kind.
 
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> display = PrecisionRecallByKindDisplay.from_predictions(
     ...     [0.1, 0.5, 0.9, 0.3], ["normal", "normal", "scan", "flood"], seen=["scan"],
@@ -60,8 +60,7 @@ class PrecisionRecallByKindDisplay(Display):
     ) -> "PrecisionRecallByKindDisplay":
         """Draw how a fitted estimator finds each kind among rows that it has not learnt.
 
-        It is scored by `eqsep.evaluation.anomaly_score`. The kinds that were `seen` in training are
-        a detector's `kinds_` by default. Draws on `ax`, or on a new figure.
+        The kinds that were `seen` in training are a detector's `kinds_` by default.
         """
         seen = getattr(estimator, "kinds_", None) if seen is None else seen
         score = anomaly_score(estimator, X)
@@ -88,30 +87,15 @@ class PrecisionRecallByKindDisplay(Display):
             curve = curves[name]
             is_seen = self.seen is None or name in self.seen
             word = "" if self.seen is None else ", seen" if is_seen else ", unseen"
-            (self.lines_[name],) = self.ax_.plot(
-                curve.recall,
-                curve.precision,
-                color=look.colour,
-                marker=look.marker,
-                markevery=0.25,
-                markersize=4,
-                linestyle="-" if is_seen else (0, (4, 2)),
-                linewidth=1.6,
-                drawstyle="steps-pre",
-                label=f"{as_text(name)}{word}: {curve.average_precision:.3f}",
-                clip_on=False,
-            )
+            label = f"{as_text(name)}{word}: {curve.average_precision:.3f}"
+            dash = {"linestyle": "-" if is_seen else (0, (4, 2)), "linewidth": 1.6}
+            marks = {"marker": look.marker, "markevery": 0.25, "markersize": 4, "clip_on": False}
+            style: Style = {"color": look.colour, "drawstyle": "steps-pre", **dash, **marks}
+            points = curve.recall, curve.precision
+            (self.lines_[name],) = self.ax_.plot(*points, label=label, **style)
         self.ax_.set(xlim=(0, 1), ylim=(0, 1.02))
         frame(self.ax_, title=title, x_label="recall", y_label="precision")
-        self.ax_.legend(
-            loc="upper left",
-            bbox_to_anchor=(0, -0.2),
-            borderaxespad=0,
-            fontsize="small",
-            frameon=False,
-            labelcolor=INK,
-            handlelength=2.6,
-        )
+        self.ax_.legend(handlelength=2.6, borderaxespad=0, **below(0, -0.2, loc="upper left"))
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -121,8 +105,6 @@ class ScoreHistogramDisplay(Display):
     Each kind is scaled to its highest bar. The share above the threshold is on the right.
     `bars_` holds the bars of each kind, `threshold_` the line, or None.
 
-    Examples
-    --------
     >>> from matplotlib.figure import Figure
     >>> display = ScoreHistogramDisplay.from_predictions(
     ...     [0.1, 0.5, 0.9], ["normal", "normal", "scan"], threshold=0.6, ax=Figure().subplots()
@@ -140,17 +122,11 @@ class ScoreHistogramDisplay(Display):
     ) -> "ScoreHistogramDisplay":
         """Draw the scores of rows that a fitted detector has not learnt, and its threshold.
 
-        The `estimator` may be any with `score_samples`, larger for the more anomalous, and
-        `threshold_`.
+        The `estimator` may be any with `score_samples` and `threshold_`.
         """
-        return cls.from_predictions(
-            estimator.score_samples(X),
-            kind,
-            normal=normal,
-            threshold=estimator.threshold_,
-            seen=getattr(estimator, "kinds_", None),
-            ax=ax,
-        )
+        score, limit = estimator.score_samples(X), estimator.threshold_
+        seen = getattr(estimator, "kinds_", None)
+        return cls.from_predictions(score, kind, normal=normal, threshold=limit, seen=seen, ax=ax)
 
     @classmethod
     def from_predictions(
@@ -179,13 +155,8 @@ class ScoreHistogramDisplay(Display):
                 edges, np.append(top, base), base, step="post", color=look.colour, linewidth=0
             )
             if self.histogram.threshold is not None:
-                self.ax_.annotate(
-                    f"{self.histogram.above[name]:.1%}",
-                    (1.01, base + 0.2),
-                    xycoords=("axes fraction", "data"),
-                    fontsize="small",
-                    color=INK,
-                )
+                share, at = f"{self.histogram.above[name]:.1%}", (1.01, base + 0.2)
+                self.ax_.annotate(share, at, xycoords=("axes fraction", "data"), **_SMALL)
         self.threshold_ = self._threshold()
         self.ax_.set_yticks([0.3 - i for i in range(len(kinds))], [self._named(k) for k in kinds])
         self.ax_.set(ylim=(-len(kinds) + 0.9, 1.0), xlim=(edges[0], edges[-1]))
@@ -202,18 +173,10 @@ class ScoreHistogramDisplay(Display):
         at = self.histogram.threshold
         if at is None:
             return None
-        self.ax_.annotate(
-            "above it", (1.01, 1.0), xycoords="axes fraction", fontsize="small", color=INK
-        )
-        first, last = self.histogram.edges[[0, -1]]
-        self.ax_.annotate(
-            f" threshold {at:.3f} ",
-            (at, 1.0),
-            xycoords=("data", "axes fraction"),
-            ha="right" if at > (first + last) / 2 else "left",  # not over other words
-            fontsize="small",
-            color=INK,
-        )
+        self.ax_.annotate("above it", (1.01, 1.0), xycoords="axes fraction", **_SMALL)
+        side = "right" if at > self.histogram.edges[[0, -1]].mean() else "left"  # not over words
+        where: Style = {"xycoords": ("data", "axes fraction"), "ha": side}
+        self.ax_.annotate(f" threshold {at:.3f} ", (at, 1.0), **where, **_SMALL)
         return self.ax_.axvline(at, color=INK, linestyle="--", linewidth=1.1)
 
 
@@ -224,11 +187,7 @@ class PromiseDisplay(Display):
     The band is where 95 of 100 measured shares lie if the promise is kept; bars are intervals. A
     share of 0 is drawn at the lower edge. `measured_` holds the dots and bars.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> from matplotlib.figure import Figure
-    >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> detector = Detector(random_state=0).fit(X[:600])
     >>> display = PromiseDisplay.from_estimator(detector, X[600:], ax=Figure().subplots())
@@ -248,28 +207,17 @@ class PromiseDisplay(Display):
         return cls(promises=promises).plot(ax=ax)
 
     def _draw(self, title: str | None) -> None:
-        rate, measured, low, high = (
-            np.array([getattr(p, name) for p in self.promises])
-            for name in ("rate", "measured", "low", "high")
+        shares = ("rate", "measured", "low", "high", "least_expected", "most_expected")
+        rate, measured, low, high, least, most = (
+            np.array([getattr(p, name) for p in self.promises]) for name in shares
         )
         floor = rate.min() / 4
-        least, most = (
-            np.maximum([getattr(p, name) for p in self.promises], floor)
-            for name in ("least_expected", "most_expected")
-        )
+        least, most = np.maximum(least, floor), np.maximum(most, floor)
         self.ax_.fill_between(rate, least, most, color=FAINT, alpha=0.45, linewidth=0)
         self.ax_.plot(rate, rate, color=INK, linewidth=1, linestyle="--")
         at = np.maximum(measured, floor)
-        self.measured_ = self.ax_.errorbar(
-            rate,
-            at,
-            yerr=[at - np.maximum(low, floor), np.maximum(high, floor) - at],
-            color=NORMAL_COLOUR,
-            marker="o",
-            markersize=5,
-            linestyle="none",
-            elinewidth=1.4,
-        )
+        bars = [at - np.maximum(low, floor), np.maximum(high, floor) - at]
+        self.measured_ = self.ax_.errorbar(rate, at, yerr=bars, elinewidth=1.4, **_DOTS)
         self.ax_.set(xscale="log", yscale="log")
         self.ax_.minorticks_off()
         self.ax_.set_xticks(rate, [f"{r:.3g}%" for r in 100 * rate])
@@ -285,9 +233,6 @@ class ReliabilityDisplay(Display):
 
     The larger a dot, the more names it stands for. `points_` holds the dots.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> from matplotlib.figure import Figure
     >>> found = Reliability.of(np.array([0.95, 0.95, 0.55]), np.array([True, True, False]))
     >>> ReliabilityDisplay(found=found).plot(ax=Figure().subplots()).ax_.get_ylabel()

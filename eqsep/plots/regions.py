@@ -21,7 +21,9 @@ from eqsep.plots.look import (
     NORMAL_COLOUR,
     SCORE_COLOURS,
     Display,
+    Style,
     as_text,
+    below,
     frame,
     is_normal,
     looks,
@@ -38,9 +40,6 @@ class RegionDisplay(Display):
     Blue is normal (a score below 0), orange anomalous. `surface_` holds the heat map, `boundary_`
     the line where the score is 0; None if the score has one sign over the whole plane.
 
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
     >>> from sklearn.svm import SVC
     >>> from eqsep.datasets import make_circles
     >>> circles = make_circles(random_state=0)
@@ -70,19 +69,9 @@ class RegionDisplay(Display):
     ) -> "RegionDisplay":
         """Draw the score of a fitted estimator over the plane, a third beyond the range of rows.
 
-        Parameters
-        ----------
-        estimator : fitted scikit-learn estimator
-            Scored by `eqsep.evaluation.anomaly_score`.
-        X : array or pandas frame of shape (n_rows, 2)
-        y : array-like of shape (n_rows,), default=None
-            0 or 1, or the kind of each row; without it the rows are not drawn.
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-        title : str, default=None
-            The estimator's name by default.
-        grid_resolution : int, default=200
-            The number of grid points along each axis.
+        Rows have two columns, and are drawn by `y`, 0 or 1 or the kind of each, if it is given. The
+        title is the estimator's name, and the figure a new one, by default. The score is that of
+        `eqsep.evaluation.anomaly_score`, at `grid_resolution` points along each axis.
         """
         rows = np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != 2:
@@ -106,22 +95,12 @@ class RegionDisplay(Display):
         return display if y is None else display.add_rows(rows, y=y)
 
     def _draw(self, title: str | None) -> None:
-        ax = self.ax_
-        self.surface_ = ax.pcolormesh(
-            self.xx0,
-            self.xx1,
-            self.score,
-            cmap=SCORE_COLOURS,
-            norm=_centred(self.score),
-            shading="gouraud",
-            rasterized=True,
-        )
-        crosses = self.score.min() < 0 < self.score.max()
-        self.boundary_ = (
-            ax.contour(self.xx0, self.xx1, self.score, levels=[0], colors=INK, linewidths=1.4)
-            if crosses
-            else None
-        )
+        ax, surface = self.ax_, (self.xx0, self.xx1, self.score)
+        style: Style = {"cmap": SCORE_COLOURS, "shading": "gouraud", "rasterized": True}
+        self.surface_ = ax.pcolormesh(*surface, norm=_centred(self.score), **style)
+        self.boundary_ = None
+        if self.score.min() < 0 < self.score.max():
+            self.boundary_ = ax.contour(*surface, levels=[0], colors=INK, linewidths=1.4)
         frame(ax, title=title, x_label=self.feature_names[0], y_label=self.feature_names[1])
         ax.spines[:].set_visible(False)
 
@@ -130,25 +109,10 @@ class RegionDisplay(Display):
         X, y = np.asarray(X, dtype=float), np.asarray(y)
         labels = sorted(np.unique(y).tolist(), key=lambda label: not is_normal(label))
         for label, (colour, marker) in looks(labels).items():
-            self.ax_.scatter(
-                X[y == label, 0],
-                X[y == label, 1],
-                s=34,
-                c=colour,
-                marker=marker,
-                edgecolors="white",
-                linewidths=0.8,
-                label=_NAMES.get(label, as_text(str(label))),
-                zorder=3,
-            )
-        self.ax_.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.12),
-            ncols=len(labels),
-            fontsize="small",
-            frameon=False,
-            labelcolor=INK,
-        )
+            name, rows = _NAMES.get(label, as_text(str(label))), X[y == label]
+            style: Style = {"s": 34, "edgecolors": "white", "linewidths": 0.8, "zorder": 3}
+            self.ax_.scatter(rows[:, 0], rows[:, 1], c=colour, marker=marker, label=name, **style)
+        self.ax_.legend(ncols=len(labels), **below(0.5, -0.12, loc="upper center"))
         return self
 
 
@@ -164,8 +128,6 @@ class Panel(NamedTuple):
 def region_figure(panels: Iterable[Panel], *, n_columns: int = 2) -> Figure:
     """A figure with one `RegionDisplay` for each panel.
 
-    Examples
-    --------
     >>> from sklearn.svm import SVC
     >>> from eqsep.datasets import make_logic
     >>> data = {name: make_logic(name) for name in ("and", "or")}
@@ -201,11 +163,6 @@ class ClosednessDisplay(Display):
     normal rows, with equally many of them in equal parts; the paler one is half a range on either
     side: an alarm beyond it is late. `score_` holds the line, `threshold_` that of the threshold.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> detector = Detector(random_state=0).fit(X)
     >>> display = ClosednessDisplay.from_estimator(detector, X, column="x1", ax=Figure().subplots())
@@ -227,8 +184,7 @@ class ClosednessDisplay(Display):
     ) -> "ClosednessDisplay":
         """Draw the score of a fitted `Detector` along one column of normal rows.
 
-        Columns are called x0, x1, … if the table has no names; `random_state` decides which rows
-        are varied. Draws on `ax`, or on a new figure.
+        Columns are called x0, x1, … without names; `random_state` decides which rows are varied.
         """
         found = {c.column: c for c in closedness_by_column(estimator, X, random_state=random_state)}
         if column not in found:

@@ -14,6 +14,7 @@ _MOST = 5  # steps: a longer list is not acted on
 _CAUGHT, _MISSED = 0.8, 0.2  # shares of a kind that raise an alarm: most of it, hardly any
 _HALF = 0.5  # of the measured anomalies: if these raise an alarm, the threshold is not too high
 _FEW = 30  # rows of a kind: fewer teach little
+_FEWEST = 10  # held-out rows of a kind: of fewer nothing is said
 _GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
 _GAINED = 5  # rows that are caught in addition: fewer are chance
 _HIGHEST = 0.05  # rate of false alarms that is advised
@@ -36,6 +37,7 @@ class Answer:
     caught: tuple[FoundKind, ...]  # at least 80 %
     in_part: tuple[FoundKind, ...]
     missed: tuple[FoundKind, ...]  # less than 20 %
+    few: tuple[FoundKind, ...]  # of fewer than 10 rows: too few to tell
     steps: tuple[Step, ...]  # the most gain first
 
 
@@ -51,35 +53,34 @@ def answer(
     """The summary of a fitted detector; `findings` are those of checks of the learnt rows."""
     kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
     steps = (
-        *_leaks(findings, words),
-        *_outgrown(columns, findings),
-        *_suspects(kinds, findings, words),
+        *_from_data(kinds, columns, findings, words),
         *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
         *_more_alarms(learnt, kinds),
         *_unmeasured(learnt, measured),
     )
+    told = [one for one in kinds if one.rows >= _FEWEST]
     return Answer(
-        caught=tuple(one for one in kinds if one.caught >= _CAUGHT),
-        in_part=tuple(one for one in kinds if _MISSED <= one.caught < _CAUGHT),
-        missed=tuple(one for one in kinds if one.caught < _MISSED),
+        caught=tuple(one for one in told if one.caught >= _CAUGHT),
+        in_part=tuple(one for one in told if _MISSED <= one.caught < _CAUGHT),
+        missed=tuple(one for one in told if one.caught < _MISSED),
+        few=tuple(one for one in kinds if one.rows < _FEWEST),
         steps=steps[:_MOST],
     )
 
 
-def _leaks(findings: Sequence[Finding], words: Words) -> Iterator[Step]:
-    """Columns that give the label away: then no measured figure holds."""
+def _from_data(
+    kinds: Sequence[FoundKind],
+    columns: Sequence[ColumnVerdict],
+    findings: Sequence[Finding],
+    words: Words,
+) -> Iterator[Step]:
+    """Leaks of the label, columns by which all later rows raise an alarm, unlabelled anomalies."""
     for one in findings:
-        if one.category is LeakingColumnWarning:
+        if one.category is LeakingColumnWarning:  # then no measured figure holds
             why = f"{words(one.warning())} All that this page measures rests on it."
             yield Step("Check for a leak of the label", why, one.message)
-
-
-def _outgrown(columns: Sequence[ColumnVerdict], findings: Sequence[Finding]) -> Iterator[Step]:
-    """Columns by which all later rows raise an alarm."""
-    for column in columns:
-        if column.outgrown is None:
-            continue
+    for column in (one for one in columns if one.outgrown is not None):
         side = "from {} on" if column.outgrown == "above" else "down from {}"
         why = (
             f"Rows to come raise an alarm {side.format(column.since)}, whatever else they hold, as "
@@ -89,15 +90,9 @@ def _outgrown(columns: Sequence[ColumnVerdict], findings: Sequence[Finding]) -> 
         start = f"Column {column.name!r} "
         message = next((one.message for one in findings if one.message.startswith(start)), "")
         yield Step(f"Leave out the column {column.name}", why, message)
-
-
-def _suspects(
-    kinds: Sequence[FoundKind], findings: Sequence[Finding], words: Words
-) -> Iterator[Step]:
-    """Unlabelled anomalies that make the threshold high, where few labelled ones are caught."""
     rows = sum(one.rows for one in kinds)
     if rows and sum(one.rows * one.caught for one in kinds) >= _HALF * rows:
-        return
+        return  # most labelled ones are caught, so others do not make the threshold too high
     for one in findings:
         if one.category is DoubtedThresholdWarning:
             yield Step("Look for unlabelled anomalies", words(one.warning()), one.message)
@@ -129,7 +124,8 @@ def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
 def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
     """A higher rate of false alarms, if it catches much more of what is missed."""
     for rate in sorted({rate for one in kinds for rate in one.caught_at}):
-        gains = [one for one in kinds if _gains(one, one.caught_at.get(rate, 0.0) - one.caught)]
+        more = [(one, one.caught_at.get(rate, 0.0) - one.caught) for one in kinds]
+        gains = [one for one, share in more if share >= _GAIN and share * one.rows >= _GAINED]
         if not learnt.rate < rate <= _HIGHEST or not gains:
             continue
         caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
@@ -142,21 +138,17 @@ def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
         return
 
 
-def _gains(one: FoundKind, share: float) -> bool:
-    return share >= _GAIN and share * one.rows >= _GAINED
-
-
 def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:
     """Unseen kinds, or any kinds at all, that were not measured."""
     if not learnt.seen:
-        why = (
+        yield Step(
+            "Label some anomalies",
             "All rows were taken as normal, so that this page cannot say what is caught: label "
-            "some anomalies and fit with the labels, or measure with eqsep test."
+            "some anomalies and fit with the labels, or measure with eqsep test.",
         )
-        yield Step("Label some anomalies", why)
     elif not measured.unseen and len(learnt.seen) > 1:
-        why = (
+        yield Step(
+            "Measure what is found of kinds never seen",
             "No kind was left out of the training: eqsep evaluate lets one kind at a time be the "
-            "seen one, and measures the others."
+            "seen one, and measures the others.",
         )
-        yield Step("Measure what is found of kinds never seen", why)

@@ -38,10 +38,7 @@ class AssessmentReport:
 
     @property
     def delays(self) -> tuple[tuple[str, Share, str, str, str], ...]:
-        """The episodes of each kind that are found, the delays in rows and time, and by chance.
-
-        Delays that false alarms alone explain are not shown.
-        """
+        """Of each kind the episodes that are found, the delays in rows and time, and by chance."""
         delay = self.assessment.delay
         if delay is None:
             return ()
@@ -49,7 +46,7 @@ class AssessmentReport:
         shown = []
         for one in delay.kinds:
             rows, times = _typical(one.rows, "{:g}".format), _typical(one.times, spell)
-            if not one.beats_chance:
+            if not one.beats_chance:  # false alarms alone explain the delays
                 rows, times = "as by chance" if rows else "", ""
             chance = f"{one.by_chance:.0%}, {one.chance_rows:,g} rows"
             shown.append((one.kind, one.found, rows, times, chance))

@@ -105,11 +105,9 @@ def detector_report(
     warnings : sequence of str or Finding
         What to look at in the data. Findings may become steps to do next.
     usage : Usage, default=None
-        For the commands that show how to go on.
 
     Examples
     --------
-    >>> from eqsep import Detector
     >>> from eqsep.datasets import make_mixed_demo
     >>> old, new = (make_mixed_demo(n_samples=600, random_state=seed) for seed in (0, 1))
     >>> detector = Detector(n_landmarks=50, false_alarm_rate=0.05, random_state=0)

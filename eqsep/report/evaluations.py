@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from eqsep.evaluation import (
 from eqsep.labels import WITHOUT
 
 PARTS = ("seen", "unseen", "overall")
+_FEW, _FEWEST = 30, 10  # rows of a kind: what is measured depends on single ones, or says nothing
 _RESAMPLES = 200
 
 
@@ -64,19 +66,18 @@ class EvaluationReport:
         """What could be measured: with one kind only, nothing unseen."""
         return PARTS if len(self.looked_for) > 1 else PARTS[:1]
 
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """What each part measures: the rows of all unseen kinds are taken together."""
+        return tuple("unseen, together" if part == "unseen" else part for part in self.parts)
+
     def by_kind(self, method: str) -> dict[tuple[str, str], float]:
         """Average precision of each kind against all normal rows, by the seen kind and this one."""
-        return {
-            (seen, kind): self.cells[method, seen].by_kind[kind].value
-            for seen in self.kinds
-            for kind in self.looked_for
-        }
+        pairs = product(self.kinds, self.looked_for)
+        return {(seen, kind): self.cells[method, seen].by_kind[kind].value for seen, kind in pairs}
 
     def mean_over_kinds(self, method: str) -> dict[str, float]:
-        """The mean over "seen" kinds and over "unseen" ones: a rare kind counts as much as others.
-
-        `means` are of all rows together, in which the most frequent kinds count most.
-        """
+        """The mean over "seen" kinds and over "unseen" ones, whether a kind is rare or not."""
         values: dict[str, list[float]] = {}
         for (seen, kind), value in self.by_kind(method).items():
             values.setdefault("seen" if seen == kind else "unseen", []).append(value)
@@ -85,16 +86,18 @@ class EvaluationReport:
     def leads(self, method: str) -> int:
         """In how many cells of a seen kind and a kind to find it is above all others."""
         others = [self.by_kind(other) for other in self.methods if other != method]
-        return sum(
-            all(value > other[cell] for other in others)
-            for cell, value in self.by_kind(method).items()
-        )
+        own = self.by_kind(method).items()
+        return sum(all(value > other[cell] for other in others) for cell, value in own)
 
     def better_at(self, method: str, *, most: int = 3) -> list[tuple[str, str, float, float]]:
-        """Where a method is most ahead of the first: seen kind, kind, its value, the first's."""
+        """Where a method is most ahead of the first: seen kind, kind, its value, the first's.
+
+        Kinds with fewer than 10 rows are left out.
+        """
         first = self.by_kind(self.methods[0])
         ahead = [(*cell, v, first[cell]) for cell, v in self.by_kind(method).items()]
-        ahead = [one for one in ahead if one[2] > one[3]]
+        enough = {kind for kind in self.looked_for if self.counts.get(kind, _FEW) >= _FEWEST}
+        ahead = [one for one in ahead if one[2] > one[3] and one[1] in enough]
         return sorted(ahead, key=lambda one: one[3] - one[2])[:most]
 
     @property
@@ -120,6 +123,12 @@ class EvaluationReport:
                 f"of kinds that were never seen could not be measured. Give each kind a name of "
                 f"its own, or label anomalies of a second kind, and evaluate again."
             )
+        few = {k: self.counts[k] for k in self.looked_for if self.counts.get(k, _FEW) < _FEW}
+        if few:
+            notes.append(
+                f"Fewer than {_FEW} rows: {', '.join(f'{kind} ({n})' for kind, n in few.items())}. "
+                f"What is measured of so few depends on single rows: go by the intervals."
+            )
         if self.unit:
             notes.append(
                 f"Whole {self.unit}s are trained on or tested on, never both. Intervals take rows "
@@ -132,10 +141,7 @@ class EvaluationReport:
         return tuple(notes)
 
     def told_apart(self, method: str, part: str) -> tuple[int, int]:
-        """For how many seen kinds the first method is ahead of another one, and behind it.
-
-        Only intervals of the difference without 0 count.
-        """
+        """For how many seen kinds the first method is ahead of another or behind, beyond doubt."""
         gains = [self.cells[method, kind].gain[part] for kind in self.kinds]
         return sum(gain.low > 0 for gain in gains), sum(gain.high < 0 for gain in gains)
 
@@ -152,16 +158,8 @@ def evaluation_report(  # noqa: PLR0913  results and what is known about them
 ) -> EvaluationReport:
     """Intervals, differences and curves of leave-one-kind-out results, by the name of the method.
 
-    Parameters
-    ----------
-    results : mapping of str to LeaveOneKindOut
-        For the same rows and division; the others are compared with the first.
-    counts : mapping of str to int
-        The rows of each kind, the normal one first.
-    doubted, unit, title, command
-        As in `EvaluationReport`.
-    random_state : int, RandomState or None, default=0
-        Of the intervals.
+    All are for the same rows and division, and compared with the first. `counts` are the rows of
+    each kind, the normal one first; `random_state` is that of the intervals.
     """
     first = next(iter(results.values())).results
     tested = {result.kind: _tested(result) for result in first}

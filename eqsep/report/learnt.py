@@ -7,13 +7,8 @@ from eqsep.detector import Detector
 from eqsep.detector.calibration import RateInterval
 from eqsep.labels import NORMAL, WITHOUT
 
-_WORDS = {
-    "number": "numbers",
-    "date": "dates",
-    "duration": "durations",
-    "text": "names",
-    "boolean": "yes or no",
-}
+_WORDS = {"number": "numbers", "date": "dates", "duration": "durations"}
+_WORDS |= {"text": "names", "boolean": "yes or no"}
 
 
 @dataclass(frozen=True)
@@ -48,10 +43,8 @@ class Learnt:
 
     @property
     def shaping(self) -> int | None:
-        """Those that shape the score: all that are not held out. None if that is not known.
-
-        Some rows in groups are neither: they lie too near to those that are held out.
-        """
+        """Those that shape the score: all that are not held out. None if that is not known."""
+        # Some rows in groups are neither: they lie too near to those that are held out.
         return None if self.groups or self.rows <= self.held else self.rows - self.held
 
 
@@ -71,11 +64,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         seen=tuple(sorted(model.kinds)),
         trust=trust_in(detector, counts, normal=word),
         doubted=doubted if plan.labels.doubts_calibration else None,
-        columns={
-            name: _WORDS[learnt.reads]
-            for name, learnt in plan.encoder.by_name.items()
-            if learnt is not None
-        },
+        columns={name: _WORDS[one.reads] for name, one in plan.encoder.by_name.items() if one},
         dropped=dict(plan.encoder.dropped),
         landmarks=len(plan.terms.landmarks),
         rate=asked[0],
@@ -94,10 +83,9 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
 
 
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:
-    """What a detector took the rows for that stand for normal ones.
+    """What a detector took the rows for that stand for normal ones, by the rows of each label.
 
-    `counts` are the rows of each label, and those `WITHOUT` one. If none stands for normal rows,
-    numbers are left out. "560 rows without a label are doubted: some may be anomalies", say.
+    "560 rows without a label are doubted: some may be anomalies", say.
     """
     model = detector.model_
     reading = model.plan.labels
@@ -107,9 +95,8 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     rows = {f"labelled {normal}": labelled, WITHOUT: without}
     doubted = "doubted: some may be anomalies"
     if reading.unlabelled_is_normal:
-        taken = (
-            "trusted" if labelled or detector.unlabelled == "trusted" else "taken for normal ones"
-        )
+        is_trusted = labelled or detector.unlabelled == "trusted"
+        taken = "trusted" if is_trusted else "taken for normal ones"
         if not labelled + without:
             rows = dict.fromkeys(rows if detector.unlabelled != "auto" else [WITHOUT], 0)
         return _are(rows, doubted if reading.doubted else taken)

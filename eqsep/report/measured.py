@@ -15,6 +15,7 @@ from eqsep.evaluation import (
     Names,
     Promise,
     ScoreHistogram,
+    Share,
     average_precision_interval,
     kept_promises,
     precision_recall_by_kind,
@@ -40,6 +41,11 @@ class FoundKind:
     precision: Interval  # average precision against all normal rows
     caught: float  # the share of its rows that raise an alarm
     caught_at: dict[float, float]  # at other rates of false alarms
+
+    @property
+    def recall(self) -> Share:
+        """The same share with its interval."""
+        return Share.counted(round(self.caught * self.rows), self.rows)
 
 
 @dataclass(frozen=True)
@@ -85,17 +91,13 @@ class Measured(Spread):
 def measured_on(
     detector: Detector, table: Table, kind: np.ndarray, *, normal: str, doubted: bool = False
 ) -> Measured:
-    """Measure a fitted detector on rows that it has not learnt, normal ones among them.
-
-    Rows that stand for normal ones are `doubted` if they may be anomalies.
-    """
+    """Measure a fitted detector on rows that it has not learnt, normal ones among them."""
     model = detector.model_
     score = model.scores(table)
     alarm, is_normal = score > model.threshold, kind == normal
     spread = spread_of(model, score, kind, normal=normal)
     names = anomalous_kinds(kind, normal)
-    seen = [name for name in names if name in model.kinds]
-    unseen = [name for name in names if name not in model.kinds]
+    seen, unseen = ([n for n in names if (n in model.kinds) == known] for known in (True, False))
 
     def intervals(wanted: list[str]) -> dict[str, Interval]:
         rows = is_normal | np.isin(kind, wanted)
@@ -109,9 +111,7 @@ def measured_on(
             rows=int(rows.sum()),
             precision=precision,
             caught=float(alarm[rows].mean()),
-            caught_at={
-                one.rate: float(np.mean(score[rows] > one.threshold)) for one in spread.promises
-            },
+            caught_at={p.rate: float(np.mean(score[rows] > p.threshold)) for p in spread.promises},
         )
 
     by_kind = intervals(names) if names else {}
@@ -149,10 +149,8 @@ class Workload:
 
 
 def workload(learnt: Learnt, measured: Measured) -> Workload | None:
-    """What a thousand rows bring at the measured shares; None if false alarms are not known.
-
-    Fewer false alarms than promised may be luck: then the promised rate counts.
-    """
+    """What a thousand rows bring at the measured shares; None if false alarms are not known."""
+    # Fewer false alarms than promised may be luck: then the promised rate counts.
     own = [max(one.measured, one.rate) for one in measured.promises if one.rate == learnt.rate]
     if measured.by_group is not None:
         own.append(measured.by_group.mean)

@@ -53,8 +53,6 @@ def _environment() -> Environment:
 def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
     """Write the page to `path`, whole or not at all, and return the path.
 
-    Examples
-    --------
     >>> import tempfile
     >>> import numpy as np
     >>> from eqsep import Detector

@@ -49,8 +49,7 @@ def top_alarms(
 ) -> tuple[Alarm, ...]:
     """The highest alarms, from every label in turn, so that no kind hides the others.
 
-    Rows with the same encoded values are one alarm. `names` are what rows are called, by default
-    their numbers.
+    Rows with the same encoded values are one alarm; `names` are what rows are called.
     """
     model = detector.model_
     score = model.scores(table)
@@ -146,22 +145,15 @@ def column_verdicts(
     usual: Table,
     alarms: Sequence[Alarm],
 ) -> tuple[ColumnVerdict, ...]:
-    """The verdict on each column.
-
-    Dates, by what each column `reads` as, and numbers that count the `usual` rows move on with
-    time. The reasons of `alarms` show which columns matter.
-    """
-    counting = {
-        column.name
-        for column in usual.columns
-        if counting_columns(Table([column], usual.named, usual.n_rows))
-    }
+    """The verdict on each column: `reads` says what each is read as, `alarms` which matter."""
+    tables = {one.name: Table([one], usual.named, usual.n_rows) for one in usual.columns}
+    counting = {name for name, table in tables.items() if counting_columns(table)}
     weights: dict[str, float] = {}
     for reason in (reason for alarm in alarms for reason in alarm.reasons):
         weights[reason.column] = weights.get(reason.column, 0.0) + reason.contribution
     found = []
     for one in closedness:
-        moves = reads.get(one.column) == "dates" or one.column in counting
+        moves = reads.get(one.column) == "dates" or one.column in counting  # with time
         sides = [end for end in one.ends if end.where in ("above", "below") and end.rings]
         ways = [end.where for end in sides if end.beyond is not None and end.beyond <= _SOON]
         outgrown = ways[-1] if moves and ways else None
@@ -172,16 +164,9 @@ def column_verdicts(
 
 
 def that_matter(columns: Sequence[ColumnVerdict]) -> tuple[ColumnVerdict, ...]:
-    """All columns if they are few; else the ten that matter most.
-
-    First those that rows outgrow, then those that add most to alarms, then those in which an
-    unusual value raises no alarm.
-    """
+    """All columns if they are few; else the ten that matter most: first those that rows outgrow."""
     if len(columns) <= _MOST:
         return tuple(columns)
     order = ("all later rows", "no", "late", "no, where missing", "close")
-
-    def place(one: ColumnVerdict) -> tuple[bool, float, int]:
-        return not one.outgrown, -one.weight, order.index(one.word)
-
-    return tuple(sorted(columns, key=place)[:_SHOWN])
+    chosen = sorted(columns, key=lambda c: (not c.outgrown, -c.weight, order.index(c.word)))
+    return tuple(chosen[:_SHOWN])

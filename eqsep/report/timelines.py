@@ -23,9 +23,8 @@ class BacktestReport:
     def setting(self) -> str:
         """How often models learn, when labels come and how many alarms are looked at."""
         plan = self.found.schedule
-        sooner = ""
-        if plan.verdict is not None:
-            sooner = f", verdicts on alarms {_span(plan.verdict)} after the end of their period"
+        wait = "" if plan.verdict is None else _span(plan.verdict)
+        sooner = f", verdicts on alarms {wait} after the end of their period" if wait else ""
         return (
             f"The {plan.alarms:,} highest scores of each period of {_span(plan.every)} are looked "
             f"at. Labels come {_span(plan.delay)} after the row{sooner}; models learn before each "
@@ -61,8 +60,6 @@ def watch_report(
 ) -> WatchReport:
     """The present episode of a monitor; `words` turns a warning into text.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from eqsep import Detector, Monitor
     >>> X = np.random.default_rng(0).normal(size=(1500, 2))

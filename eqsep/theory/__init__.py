@@ -21,8 +21,7 @@ from eqsep.theory.regions import (
     region_volume,
 )
 from eqsep.theory.shattering import find_shattered, shatters
-from eqsep.theory.vc import VCBounds, vc_dimension
-from eqsep.theory.witnesses import WITNESSES
+from eqsep.theory.vc import WITNESSES, VCBounds, vc_dimension
 
 __all__ = [
     "WITNESSES",

@@ -24,20 +24,14 @@ def count_boolean_functions(family: str, n_inputs: int) -> int:
         The planes, as in `separating_hyperplane`.
     n_inputs : int
 
-    Returns
-    -------
-    int
-
     Examples
     --------
     One halfspace misses XOR and its negation, one equality separator misses nothing.
 
-    >>> from eqsep.theory import count_boolean_functions
     >>> count_boolean_functions("halfspace", 2), count_boolean_functions("strict-equality", 2)
     (14, 16)
     """
-    count = look_up(family, _COUNTERS)
-    return count(check_dimension(n_inputs, name="n_inputs"))
+    return look_up(family, _COUNTERS)(check_dimension(n_inputs, name="n_inputs"))
 
 
 def _halfspaces(n: int) -> int:

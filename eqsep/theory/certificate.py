@@ -75,23 +75,14 @@ def realises(plane: Hyperplane, points: Points, labels: Sequence[int], *, family
 
 @dataclass(frozen=True)
 class Shattering:
-    """Whether a family shatters some points, with the evidence. True in an `if` when it does.
-
-    Attributes
-    ----------
-    family : str
-    points : tuple of tuple of Fraction
-    planes : tuple of Hyperplane
-        One for each labelling, in the order of `itertools.product((0, 1), repeat=n_points)`; empty
-        where a labelling was refused.
-    refused : tuple of int or None
-        A labelling that no plane of the family realises.
-    """
+    """Whether a family shatters some points, with the evidence. True in an `if` when it does."""
 
     family: str
-    points: Points
+    points: Points  #: In Fractions.
+    #: One for each labelling, in the order of `itertools.product((0, 1), repeat=n_points)`; none
+    #: where a labelling was refused.
     planes: tuple[Hyperplane, ...] = ()
-    refused: tuple[int, ...] | None = None
+    refused: tuple[int, ...] | None = None  #: A labelling that no plane of the family realises.
 
     def __bool__(self) -> bool:
         return self.refused is None

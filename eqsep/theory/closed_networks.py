@@ -21,24 +21,13 @@ class Layer:
 
     A unit is scale · activation(w·x + b) + shift, with the distance ||x - w|| in place of w·x + b
     where the family is "rbf".
-
-    Attributes
-    ----------
-    family : {"equality", "halfspace", "rbf"}
-    normals : ndarray of shape (k, n_units, n_inputs)
-        The normals w, or the centres of radial units.
-    offsets : ndarray of shape (k, n_units)
-        b.
-    activation : callable
-        From signed distances (n, k, n_units) to values.
-    scale, shift : ndarray of shape (k, n_units)
     """
 
-    family: str
-    normals: Array
-    offsets: Array
-    activation: Callable[[Array], Array]
-    scale: Any = 1.0
+    family: str  #: "equality", "halfspace" or "rbf".
+    normals: Array  #: The normals w, or the centres of radial units: (k, n_units, n_inputs).
+    offsets: Array  #: b, (k, n_units).
+    activation: Callable[[Array], Array]  #: From signed distances (n, k, n_units) to values.
+    scale: Any = 1.0  #: (k, n_units)
     shift: Any = 0.0
 
     def __call__(self, x: Array) -> Array:
@@ -46,7 +35,7 @@ class Layer:
             z = np.linalg.norm(x[:, :, None, :] - self.normals, axis=-1)
         else:
             z = np.einsum("nki,kui->nku", x, self.normals) + self.offsets
-        return self._output(self.activation(z))
+        return self.scale * self.activation(z) + self.shift
 
     def far_away(self) -> Array:
         """The outputs where w·x + b is infinite for every unit that has a direction.
@@ -54,7 +43,8 @@ class Layer:
         Bumps and radial functions vanish there. -> (1, k, n_units)
         """
         constant = ~self.normals.any(axis=-1) & (self.family != "rbf")
-        return self._output(self.activation(np.where(constant, self.offsets, np.inf)[None]))
+        z = np.where(constant, self.offsets, np.inf)[None]
+        return self.scale * self.activation(z) + self.shift
 
     def keeps_growing(self) -> bool:
         """Whether the outputs grow with the inputs along almost every direction."""
@@ -66,11 +56,7 @@ class Layer:
         return self.scale * self.activation(self._slopes(along))
 
     def stands_still(self, along: Array) -> NDArray[np.bool_]:
-        """Which members have a unit that some of the slopes do not move.  -> (k,)
-
-        They cancel, or all that the unit reads is constant. A unit without a direction is not
-        meant: `far_away` knows its value.
-        """
+        """Which members have a unit with a direction that some slopes do not move.  -> (k,)"""
         if self.family == "rbf":
             return (along == 0).all(axis=-1).any(axis=0)
         still = (self._slopes(along) == 0) & self.normals.any(axis=-1)
@@ -90,32 +76,17 @@ class Layer:
             return Closure(False, self.family, escape=np.eye(normals.shape[1])[0])
         return is_closed(turned, family=self.family)
 
-    def _output(self, value: Array) -> Array:
-        return self.scale * value + self.shift
-
 
 @dataclass(frozen=True)
 class LayerClosedness:
-    """Whether the units of a layer can enclose a region of its inputs, for each member.
+    """Whether the units of a layer can enclose a region of its inputs, for each member."""
 
-    Attributes
-    ----------
-    name : str
-        "hidden 1", "hidden 2", …, "head".
-    family : str
-    n_inputs, n_units : int
-    closing_number : int
-        The fewest units of this family that can enclose a region of so many inputs.
-    closures : tuple of Closure
-        One a member. Units whose weights are all zero are left out.
-    """
-
-    name: str
+    name: str  #: "hidden 1", "hidden 2", …, "head".
     family: str
     n_inputs: int
     n_units: int
-    closing_number: int
-    closures: tuple[Closure, ...]
+    closing_number: int  #: The fewest units that can enclose a region of so many inputs.
+    closures: tuple[Closure, ...]  #: One a member; units whose weights are all zero are left out.
 
     @property
     def closed(self) -> NDArray[np.bool_]:
@@ -125,18 +96,11 @@ class LayerClosedness:
 
 @dataclass(frozen=True)
 class NetworkClosedness:
-    """What the members of a network enclose, layer by layer, and what they say far away.
+    """What the members of a network enclose, layer by layer, and what they say far away."""
 
-    Attributes
-    ----------
-    layers : tuple of LayerClosedness
-        From the first hidden layer to the head.
-    far_membership : ndarray of shape (k,)
-        The limit of each member's membership far away along almost every direction; NaN where it
-        may depend on the direction, or where leaky units were found to cancel or to be constant.
-    """
-
-    layers: tuple[LayerClosedness, ...]
+    layers: tuple[LayerClosedness, ...]  #: From the first hidden layer to the head.
+    #: (k,), the limit of each member's membership far away along almost every direction; NaN where
+    #: it may depend on the direction, or where leaky units were found to cancel or to be constant.
     far_membership: Array
 
     @property
@@ -152,16 +116,14 @@ class NetworkClosedness:
         table = [tuple(map(str, row)) for row in (heading, *rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
-        return "\n".join([*lines, self._far_line()])
-
-    def _far_line(self) -> str:
         known = self.far_membership[~np.isnan(self.far_membership)]
-        if not len(known):
-            return "Far away, the membership may depend on the direction."
-        return (
+        far = (
             f"Far away, along almost every direction: mean membership {known.mean():.3f}, "
-            f"{self.rejects_far_rows.sum()} of {len(self.far_membership)} members say anomaly."
+            f"{self.rejects_far_rows.sum()} of {k} members say anomaly."
+            if len(known)
+            else "Far away, the membership may depend on the direction."
         )
+        return "\n".join([*lines, far])
 
 
 def network_closedness(separator: Any) -> NetworkClosedness:
@@ -172,33 +134,22 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     separator : NetworkSeparator
         Fitted; or anything whose `layers()` gives a sequence of `Layer`, the head last.
 
-    Returns
-    -------
-    NetworkClosedness
-        Prints as a table.
-
     Notes
     -----
     A layer whose units do not enclose a region has directions in its inputs along which anomalies
     look like normal rows to all that follows. Whether the learnt normals enclose one is decided by
     their rank (bumps) or by a linear programme (halfspaces, each on the side where it is active).
 
-    Far away bumps and radial functions vanish, along every direction except those in which a unit
-    does not change at all. What remains is a constant, which the layers behind it turn into one
-    membership. Where the first layer vanishes the limit is exact, not a sample. A head that is a
-    bump or a radial function makes it 0 if nothing before it has vanished. Only for a halfspace
-    head on leaky units does it depend on the direction.
-
-    Behind leaky units the limit is right where the units behind them keep growing. These stop where
-    leaky units cancel (two with the same weights that enter with opposite signs) or have no weights
-    at all. Their growth is watched along 256 directions, and a member in which it is found to stop
-    is given NaN. Units that cancel within a narrow cone that no direction hits are not found.
+    Far away bumps and radial functions vanish, and the layers behind turn the constant that remains
+    into one membership; behind leaky units, where these keep growing. Their growth is watched along
+    256 directions, and a member in which it is found to stop is given NaN. Units that cancel within
+    a narrow cone that no direction hits are not found. Only for a halfspace head on leaky units
+    does the limit depend on the direction.
 
     Examples
     --------
     >>> from eqsep import NetworkSeparator
     >>> from eqsep.datasets import make_circles
-    >>> from eqsep.theory import network_closedness
     >>> split = make_circles(random_state=0)
     >>> network = NetworkSeparator(hidden=(5,), n_members=4, random_state=0)
     >>> print(network_closedness(network.fit(split.X_train, split.y_train)))
@@ -209,18 +160,17 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     """
     layers = separator.layers()
     names = [*(f"hidden {i}" for i in range(1, len(layers))), "head"]
-    reports = []
-    for name, layer in zip(names, layers, strict=True):
-        k, n_units, n_inputs = layer.normals.shape
-        report = LayerClosedness(
+    reports = [
+        LayerClosedness(
             name=name,
             family=layer.family,
-            n_inputs=n_inputs,
-            n_units=n_units,
-            closing_number=closing_number(layer.family, n_inputs),
-            closures=tuple(layer.closure(member) for member in range(k)),
+            n_inputs=layer.normals.shape[2],
+            n_units=layer.normals.shape[1],
+            closing_number=closing_number(layer.family, layer.normals.shape[2]),
+            closures=tuple(layer.closure(member) for member in range(len(layer.normals))),
         )
-        reports.append(report)
+        for name, layer in zip(names, layers, strict=True)
+    ]
     return NetworkClosedness(tuple(reports), _far_membership(layers))
 
 

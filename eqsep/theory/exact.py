@@ -10,12 +10,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
 
 from eqsep.errors import UserError
 from eqsep.theory.certificate import Points
-from eqsep.theory.programme import maximise
 
 Integers: TypeAlias = NDArray[np.object_]  # Python's integers: they never overflow
+Floats: TypeAlias = NDArray[np.float64]
 _ROUNDINGS = (6, 12, 24, 50)  # bits kept of a float solution: the fewest that still solve win
 
 
@@ -84,13 +85,10 @@ def null_space(rows: Integers) -> list[Integers]:
 
 
 class Alternative(NamedTuple):
-    """Gordan's alternative for a matrix G: exactly one of the two exists.
+    """Gordan's alternative for a matrix G: exactly one of the two exists."""
 
-    solution : z with G z > 0 in every row; combination : y >= 0, not all zero, with y G = 0.
-    """
-
-    solution: Integers | None
-    combination: Integers | None
+    solution: Integers | None  # z with G z > 0 in every row
+    combination: Integers | None  # y >= 0, not all zero, with y G = 0
 
 
 def gordan(rows: Integers) -> Alternative:
@@ -126,9 +124,8 @@ def gordan(rows: Integers) -> Alternative:
 def strict_solution(rows: Integers) -> Integers | None:
     """Integers z with rows z > 0, or None where there are none, exactly decided.
 
-    A linear programme in floats suggests the answer. Its solution counts only if it passes in
-    integers after rounding; its refusal only if Gordan's combination confirms it, on the few rows
-    that the programme found to clash.
+    A linear programme in floats suggests the answer, and integers confirm it: its solution after
+    rounding, its refusal by Gordan's combination of the few rows that it found to clash.
     """
     guess, clash = _programme(rows)
     for bits in _ROUNDINGS:
@@ -138,6 +135,28 @@ def strict_solution(rows: Integers) -> Integers | None:
     if gordan(rows[clash]).combination is not None:
         return None
     return gordan(rows).solution
+
+
+class Optimum(NamedTuple):
+    """The best x, its value, and prices p >= 0: rows^T p = gain where x is within its bounds."""
+
+    x: Floats
+    value: float
+    prices: Floats
+
+
+def maximise(
+    gain: Floats,
+    *,
+    rows: Floats,
+    limits: Floats,
+    bounds: list[tuple[float | None, float | None]],
+) -> Optimum:
+    """The largest gain.x with rows x <= limits and x within bounds, by SciPy's HiGHS."""
+    best = linprog(-gain, A_ub=rows, b_ub=limits, bounds=bounds)
+    if best.x is None:
+        raise RuntimeError(f"the linear programme has no optimum: {best.message}")
+    return Optimum(best.x, float(gain @ best.x), -best.ineqlin.marginals)
 
 
 def _programme(rows: Integers) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

@@ -28,7 +28,7 @@ from scipy.special import erf
 from eqsep.errors import UserError
 from eqsep.theory.arguments import check_dimension, look_up
 from eqsep.theory.certificate import Hyperplane
-from eqsep.theory.programme import maximise
+from eqsep.theory.exact import maximise
 
 Array = NDArray[np.float64]
 # On unit normals, a singular value or slope below this is zero; so is the radius of an inscribed
@@ -43,24 +43,14 @@ class Closure:
     """Whether separators leave no way out, with the proof. True in an `if` when they do.
 
     The region that they enclose is then bounded whatever the offsets are; it may be empty.
-
-    Attributes
-    ----------
-    closed : bool
-    family : str
-    basis : tuple of int or None
-        Equality, when closed: rows whose normals are linearly independent and span the space.
-    combination : ndarray of shape (k,) or None
-        Halfspace, when closed: y > 0 with sum_i y_i w_i = 0.
-    escape : ndarray of shape (n_features,) or None
-        When open: a unit vector v along which the region never ends. w_i.v = 0 for every slab,
-        w_i.v >= 0 for every halfspace.
     """
 
     closed: bool
     family: str
-    basis: tuple[int, ...] | None = None
-    combination: Array | None = None
+    basis: tuple[int, ...] | None = None  #: Slabs, when closed: rows with independent normals.
+    combination: Array | None = None  #: Halfspaces, when closed: y > 0 with sum_i y_i w_i = 0.
+    #: When open: a unit vector v along which the region never ends; w_i.v is 0 for every slab, and
+    #: at least 0 for every halfspace.
     escape: Array | None = None
 
     def __bool__(self) -> bool:
@@ -75,7 +65,7 @@ class Chance(NamedTuple):
 
 
 def closing_number(family: str, n_features: int) -> int:
-    """The fewest separators that enclose a finite, positive volume of R^n.
+    """The fewest separators that enclose a finite, positive volume of R^n: 1, n or n + 1.
 
     Parameters
     ----------
@@ -83,14 +73,8 @@ def closing_number(family: str, n_features: int) -> int:
     n_features : int
         The dimension n of the space.
 
-    Returns
-    -------
-    int
-        1 for RBF, n for equality and n + 1 for halfspace separators.
-
     Examples
     --------
-    >>> from eqsep.theory import closing_number
     >>> [closing_number(family, 5) for family in ("rbf", "equality", "halfspace")]
     [1, 5, 6]
     """
@@ -103,25 +87,17 @@ def closing_probability(family: str, n_features: int, k: int) -> float:
 
     The normals are independent with a spherically symmetric distribution, as in a network at its
     start. For halfspaces this is one minus Wendel's formula, 1 - 2^(1-k) sum_{i<n} C(k-1, i).
-
-    Offsets play no part: they never open a region, but they can make it empty. The chance that the
-    region is bounded and not empty is `enclosing_probability`.
+    Offsets play no part: they never open a region, but they can make it empty.
 
     Parameters
     ----------
-    family : {"rbf", "equality", "halfspace"}
-    n_features : int
-        The dimension n of the space.
+    family, n_features
+        As in `closing_number`.
     k : int
         The number of separators, at least 1.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
-    >>> from eqsep.theory import closing_probability
     >>> closing_probability("equality", 30, 30), closing_probability("halfspace", 30, 60)
     (1.0, 0.5)
     >>> closing_probability("halfspace", 30, 31) < 1e-8
@@ -150,39 +126,22 @@ def enclosing_probability(
 
     Parameters
     ----------
-    family : {"rbf", "equality", "halfspace"}
-        For "rbf" k must be 1.
-    n_features : int
-        The dimension n of the space.
-    k : int
-        The number of separators, at least 1.
+    family, n_features, k
+        As in `closing_probability`; for "rbf" k must be 1.
     margin : float, default=1.0
         The half-width epsilon of the slabs, in standard deviations of their offsets.
     random_state : int, Generator or None, default=0
         The source of the draws, where there are any.
 
-    Returns
-    -------
-    Chance
-        Named tuple (value, error): the probability and its standard error, 0 where it is exact.
-
     Notes
     -----
-    Halfspaces: exactly C(k - 1, n) / 2^k, for all normals w and offsets b in general position whose
-    distribution does not change when (w, b) is turned into (-w, -b), independently for each. k
-    hyperplanes leave C(k - 1, n) bounded cells, and every cell is one of 2^k equally likely ways to
-    choose sides.
-
-    Slabs: 1 for k = n, whatever the offsets. Above that it is measured, for slabs |w.x + b| <=
-    margin with standard normal w and b. A region that is not empty has one highest corner, on n of
-    the slabs: the highest corner p of their parallelepiped, which each of the others holds with the
-    chance that a normal variable of variance 1 + |p|^2 is at most margin. The mean of the product
-    over random p, times C(k, n), is the chance. Where 400 draws of all k slabs measure it better,
-    they are made.
+    Halfspaces: exactly C(k - 1, n) / 2^k, if normals and offsets are in general position and each
+    plane is as likely as its reverse. k hyperplanes leave C(k - 1, n) bounded cells, each by one of
+    2^k equally likely choices of sides. Slabs: 1 for k = n. Above that it is measured, with
+    standard normal w and b.
 
     Examples
     --------
-    >>> from eqsep.theory import closing_probability, enclosing_probability
     >>> closing_probability("halfspace", 2, 5), enclosing_probability("halfspace", 2, 5)
     (0.6875, Chance(value=0.1875, error=0.0))
     """
@@ -197,7 +156,6 @@ def enclosing_probability(
             f"the chance for RBF separators is known for one ball, got k={k}. Whether several "
             "meet depends on where their centres are drawn."
         )
-    # Of halfspaces each of the 2^k choices of sides is as likely, and C(k-1, n) cells are bounded.
     exact = {"rbf": 1.0, "equality": float(k == n), "halfspace": comb(k - 1, n) / 2**k}
     return Chance(exact[family], 0.0)
 
@@ -212,14 +170,8 @@ def is_closed(normals: ArrayLike, *, family: str = "equality") -> Closure:
         w.x + b >= 0.
     family : {"equality", "halfspace", "rbf"}, default="equality"
 
-    Returns
-    -------
-    Closure
-        True in an `if` when the region is closed; carries the certificate either way.
-
     Examples
     --------
-    >>> from eqsep.theory import is_closed
     >>> triangle = is_closed([[1, 0], [0, 1], [-1, -1]], family="halfspace")
     >>> triangle.closed, triangle.combination
     (True, array([1., 1., 1.]))
@@ -238,10 +190,10 @@ def region_volume(
     family: str = "equality",
     epsilon: ArrayLike = 1.0,
 ) -> float:
-    """The volume of the intersection of all separators' regions.
+    """The volume of the intersection of all separators' regions; inf where it is open.
 
-    n slabs in R^n make a parallelepiped of volume 2^n prod epsilon_i / |det W|, computed by that
-    formula. More slabs, and halfspaces, go through a half-space intersection.
+    n slabs in R^n make a parallelepiped of volume 2^n prod epsilon_i / |det W|. More slabs, and
+    halfspaces, have volume 0 where thinner than 1e-9 of the largest offset.
 
     Parameters
     ----------
@@ -254,22 +206,15 @@ def region_volume(
     epsilon : float or array-like of shape (k,), default=1
         Half-widths of the slabs, or the radius of the ball. Not used for halfspaces.
 
-    Returns
-    -------
-    float
-        inf where the region is open, 0.0 where it is empty or flat (thinner than 1e-9 of the
-        largest offset; n slabs have no such limit).
-
     Examples
     --------
-    >>> from eqsep.theory import region_volume
     >>> region_volume([[1, 0], [0, 1]], epsilon=[1, 2])
     8.0
     >>> region_volume([[1, 0], [0, 1]], family="halfspace")
     inf
     """
     volume = look_up(family, _VOLUMES)
-    table = _check_normals(normals, may_be_zero=family == "rbf")  # a centre may be zero
+    table = _check_normals(normals, may_be_zero=family == "rbf")
     shifts = _one_a_row(offsets, "offsets", rows=len(table))
     widths = _one_a_row(epsilon, "epsilon", rows=len(table))
     if (widths <= 0).any():
@@ -317,13 +262,8 @@ def bounding_parallelepiped(X: ArrayLike, normals: ArrayLike | None = None) -> P
         One linearly independent normal vector a row. None takes the axes: the hyperrectangle of the
         least and largest values of each column.
 
-    Returns
-    -------
-    Parallelepiped
-
     Examples
     --------
-    >>> from eqsep.theory import bounding_parallelepiped
     >>> tilted = bounding_parallelepiped([[0, 0], [1, 1.5], [2, 2]], [[1, 1], [1, -1]])
     >>> tilted.contains([[1, 1], [0, 2], [3, 3]]), tilted.volume
     (array([ True, False, False]), 1.0)
@@ -432,13 +372,11 @@ def _check_normals(normals: ArrayLike, *, may_be_zero: bool = False) -> Array:
             f"normals must be a table of shape (k, n_features) with at least one row, got shape "
             f"{table.shape}. A single normal goes in as [normal]."
         )
-    if not np.isfinite(table).all():
-        row = int(np.flatnonzero(~np.isfinite(table).all(axis=1))[0])
+    for row in np.flatnonzero(~np.isfinite(table).all(axis=1)):
         raise UserError(
             f"normals must be finite, got {table[row]} in row {row}. Drop the row or impute it."
         )
-    if not may_be_zero and not table.any(axis=1).all():
-        row = int(np.flatnonzero(~table.any(axis=1))[0])
+    for row in () if may_be_zero else np.flatnonzero(~table.any(axis=1)):  # a centre may be zero
         raise UserError(
             f"every normal must be non-zero, got zeros in row {row}. A separator without a "
             "direction bounds nothing: drop the row."
@@ -490,7 +428,8 @@ def _slab_chance(n: int, k: int, *, margin: float, rng: np.random.Generator) -> 
 def _by_highest_corner(n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
     """The expected number of choices of n slabs whose highest corner lies in the k - n others.
 
-    There is one such choice where the k slabs meet, and none where they do not.
+    There is one such choice where the k slabs meet, else none. Each of the others holds a corner p
+    with the chance that a normal variable of variance 1 + |p|^2 is at most the margin.
     """
     draws = max(100, min(100_000, _NUMBERS // n**2))
     normals, offsets = rng.standard_normal((draws, n, n)), rng.standard_normal((draws, n))
@@ -538,13 +477,8 @@ def _polytope_volume(units: Array, offsets: Array) -> float:
     root = np.linalg.cholesky(dual.T @ dual / len(dual))
     dual = np.linalg.solve(root, dual.T).T
     scale = size**n / prod(np.diag(root))
-    return float(scale * _round_volume(dual))
-
-
-def _round_volume(dual: Array) -> float:
-    """The volume of {v : dual v <= 1}."""
-    if dual.shape[1] == 1:
-        return float(1 / dual.max() - 1 / dual.min())
+    if n == 1:
+        return float(scale * float(1 / dual.max() - 1 / dual.min()))
     sides = np.column_stack([dual, -np.ones(len(dual))])
-    corners = HalfspaceIntersection(sides, np.zeros(dual.shape[1])).intersections
-    return float(ConvexHull(corners).volume)
+    corners = HalfspaceIntersection(sides, np.zeros(n)).intersections
+    return float(scale * float(ConvexHull(corners).volume))

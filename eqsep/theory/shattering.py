@@ -34,16 +34,10 @@ def shatters(points: ArrayLike, family: str, *, certificates: bool = False) -> b
     certificates : bool, default=False
         Return the evidence: a plane for each labelling, or a labelling that has none.
 
-    Returns
-    -------
-    bool or Shattering
-        The answer, or the record that proves it.
-
     Examples
     --------
     The corners of a square: halfspaces fail at XOR, equality separators do not.
 
-    >>> from eqsep.theory import shatters
     >>> square = [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> shatters(square, "strict-equality")
     True
@@ -53,8 +47,7 @@ def shatters(points: ArrayLike, family: str, *, certificates: bool = False) -> b
     >>> len(proof.planes), proof.verify()
     (16, True)
     """
-    chosen = look_up(family, FAMILIES)
-    answer = _certify(chosen, as_rationals(points))
+    answer = _certify(look_up(family, FAMILIES), as_rationals(points))
     return answer if certificates else bool(answer)
 
 
@@ -70,15 +63,14 @@ def find_shattered(
     """Points of R^n that the family shatters, with the proof, or None if the search found none.
 
     Simulated annealing moves one point at a time to lower the number of labellings that no slab
-    realises; "hyper-ridge" searches on the unit sphere. Coordinates are rounded to a few decimals
-    and only what `shatters` then confirms in exact arithmetic is returned.
+    realises; "hyper-ridge" searches on the unit sphere. What `shatters` does not confirm once
+    coordinates are rounded is not returned. None proves that there is nothing to find if `size` is
+    above the bound of `vc_dimension`, and else nothing.
 
     Parameters
     ----------
-    family : {"epsilon-equality", "hyper-ridge", "strict-equality", "halfspace"}
-        The planes, as in `separating_hyperplane`.
-    n_features : int
-        The dimension n of the space.
+    family, n_features
+        As in `vc_dimension`.
     size : int
         The number of points.
     random_state : int, Generator or None
@@ -87,15 +79,8 @@ def find_shattered(
     decimals : int, default=3
         Decimals kept of each coordinate.
 
-    Returns
-    -------
-    Shattering or None
-        None where nothing was found, which proves nothing, or where `size` is above the bound,
-        which proves that there is nothing to find.
-
     Examples
     --------
-    >>> from eqsep.theory import find_shattered
     >>> six = find_shattered("epsilon-equality", 2, 6, random_state=0)
     >>> len(six.points), len(six.planes), six.verify()
     (6, 64, True)
@@ -112,8 +97,7 @@ def find_shattered(
         left -= used
         if X is not None:
             text = [[f"{value:.{decimals}f}" for value in row] for row in X.tolist()]
-            answer = _certify(chosen, as_rationals(text))
-            if answer:
+            if answer := _certify(chosen, as_rationals(text)):
                 return answer
     return None
 
@@ -137,7 +121,8 @@ def _realise_all(
 ) -> tuple[tuple[Hyperplane, ...], list[int] | None]:
     """A plane for every labelling and None, or no planes and a labelling that has none."""
     planes = family.proposals(rows)
-    for number in _balanced_first(len(rows)):
+    # Those with classes of equal size are the likeliest to fail.
+    for number in sorted(range(2 ** len(rows)), key=lambda i: abs(2 * i.bit_count() - len(rows))):
         if number not in planes:
             labels = [number >> place & 1 for place in reversed(range(len(rows)))]
             plane = family.separate(rows, labels)
@@ -147,17 +132,8 @@ def _realise_all(
     return tuple(planes[number] for number in range(2 ** len(rows))), None
 
 
-def _balanced_first(m: int) -> list[int]:
-    """All labellings, those with classes of equal size first: they are the likeliest to fail."""
-    return sorted(range(2**m), key=lambda number: abs(2 * number.bit_count() - m))
-
-
 def _anneal(
-    family: PlaneFamily,
-    X: NDArray[np.float64],
-    rng: np.random.Generator,
-    *,
-    iterations: int,
+    family: PlaneFamily, X: NDArray[np.float64], rng: np.random.Generator, *, iterations: int
 ) -> tuple[NDArray[np.float64] | None, int]:
     """Points with no labelling missing, or None; and the number of point sets looked at."""
     cost = family.missing(X)
