@@ -225,7 +225,7 @@ def test_a_name_of_no_encoding_is_a_damaged_file(tmp_path):
 def test_a_quote_that_is_never_closed_is_not_looked_for_line_by_line(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text('x,y\n1,"' + "a\n" * 2**20)
-    monkeypatch.setattr("eqsep.io.files.ragged_line", lambda *_: pytest.fail("it is read again"))
+    monkeypatch.setattr("eqsep.io.text.ragged_line", lambda *_: pytest.fail("it is read again"))
     with pytest.raises(UserError, match="longer than 1 MB, or a quote is never closed"):
         read_table(path)
 

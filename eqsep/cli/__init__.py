@@ -1,7 +1,4 @@
-"""The command `eqsep`: its commands, and what the project file adds to their options.
-
-A command's module is imported when the command runs, so `eqsep --help` imports none of them.
-"""
+"""The command `eqsep`: its commands, each imported when it runs, and what the project file adds."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -14,7 +11,7 @@ import typer
 from typer.main import get_command
 
 from eqsep import __version__
-from eqsep.cli.console import CommandGroup, Screen, debugging, verbose
+from eqsep.cli.console import CommandGroup, Screen, debugging, flag, verbose
 from eqsep.cli.project import COLUMN_LISTS, ENDING, NAME, Project, current_project, quoted_column
 from eqsep.errors import UserError
 
@@ -177,17 +174,10 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[  # noqa: ARG001  its callback shows it
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
-        ),
+        bool, flag("--version", "Show the version and exit.", callback=_show_version, is_eager=True)
     ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of every error.")
-    ] = False,
-    more: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show the details of notes.")
-    ] = False,
+    debug: Annotated[bool, flag("--debug", "Show the traceback of every error.")] = False,
+    more: Annotated[bool, flag("--verbose", "Show the details of notes.", "-v")] = False,
 ) -> None:
     """Learn the anomalies you have labelled, and flag the ones you have not."""
     debugging.set(debug)

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from eqsep import evaluation
 from eqsep.cli import options
-from eqsep.cli.console import Screen, print_warnings, progress, table, with_ends
+from eqsep.cli.console import Screen, flag, opt, print_warnings, progress, table, with_ends
 from eqsep.cli.inputs import load_detector
 from eqsep.cli.labelled import InputSpec
 from eqsep.detector import Detector, learnt_before
@@ -34,19 +34,14 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random fores
 class Rivals:
     """Who runs: the detector with its settings, methods that are retrained, a fixed model."""
 
-    refit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Fit again every N periods; else never.")
-    ] = 0
+    refit: Annotated[int, opt("N", "Fit again every N periods; else never.", min=0)] = 0
     pending: Annotated[
-        bool, typer.Option("--pending", help="Rows teach before their label comes, without one.")
+        bool, flag("--pending", "Rows teach before their label comes, without one.")
     ] = False
     against: Annotated[
-        str,
-        typer.Option(metavar="METHODS", help="Retrained each period: random-forest,xgboost; or ''"),
+        str, opt("METHODS", "Retrained each period: random-forest,xgboost; or ''")
     ] = "random-forest"
-    shadow: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Runs too, and stays as it is.")
-    ] = None
+    shadow: Annotated[Path | None, opt("MODEL", "Runs too, and stays as it is.")] = None
     landmarks: options.Landmarks = None
     random_state: options.Seed = 0
 
@@ -78,26 +73,14 @@ def backtest(
             ordered=options.Ordered,
         ),
     ],
-    time: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Dates, or numbers that put rows in order."),
-    ] = None,
-    every: Annotated[
-        str, typer.Option(metavar="SPAN", help="A period: 1d, 12h; of numbers, so many rows.")
-    ] = "1d",
-    delay: Annotated[
-        str, typer.Option(metavar="SPAN", help="How long after a row its label is known.")
-    ] = "7d",
+    time: Annotated[str | None, opt("COLUMN", "Dates, or numbers that put rows in order.")] = None,
+    every: Annotated[str, opt("SPAN", "A period: 1d, 12h; of numbers, so many rows.")] = "1d",
+    delay: Annotated[str, opt("SPAN", "How long after a row its label is known.")] = "7d",
     verdict: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="After its period, a verdict on an alarm, if sooner."),
+        str | None, opt("SPAN", "After its period, a verdict on an alarm, if sooner.")
     ] = None,
-    alarms: Annotated[
-        int, typer.Option(metavar="N", help="The highest scores of a period that are looked at.")
-    ] = 50,
-    first: Annotated[
-        int, typer.Option(metavar="N", help="The labelled rows that the first model takes.")
-    ] = 500,
+    alarms: Annotated[int, opt("N", "The highest scores of a period that are looked at.")] = 50,
+    first: Annotated[int, opt("N", "The labelled rows that the first model takes.")] = 500,
     *,
     rivals: Rivals,
     report: options.Report = None,

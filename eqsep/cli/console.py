@@ -1,8 +1,4 @@
-"""The console: what commands print, and the command's words for errors and warnings.
-
-The library words its messages for Python and knows no option. The command keeps what is wrong and
-replaces the hint by the one that `HINTS` has for the message's topic.
-"""
+"""What commands print; errors and warnings get the hints of the command (`HINTS`) for Python's."""
 
 import os
 import sys
@@ -137,10 +133,7 @@ def _without_flag_types(params: Any) -> Any:
 
 @contextmanager
 def print_errors() -> Iterator[None]:
-    """Turn an error that the user can mend into its message and exit code 2.
-
-    Any other error is a fault of the software, with a traceback and its own exit code.
-    """
+    """End with exit code 2 after an error that the user can mend; others are faults of eqsep."""
     try:
         yield
     except BrokenPipeError as error:  # whoever read what is printed has had enough
@@ -269,17 +262,9 @@ def _time_left(seconds: float) -> str:
 
 @contextmanager
 def progress(
-    command: str,
-    first: str,
-    *,
-    prints: bool = False,
-    clock: Callable[[], float] = time.monotonic,
+    command: str, first: str, *, prints: bool = False, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Job]:
-    """A job to which the library reports, shown on standard error.
-
-    On a terminal it is a bar, which is gone in the end; elsewhere a line a minute. A command that
-    `prints` results meanwhile has no bar on the same terminal.
-    """
+    """A job that is shown on standard error: by a bar on a terminal, else a line a minute."""
     job, console = Job(command, first, clock=clock), Screen(stderr=True)
     shown: AbstractContextManager[Any] = nullcontext()
     if not console.file.isatty() or console.is_dumb_terminal:
@@ -329,6 +314,16 @@ def _drawn(job: Job, console: Screen) -> AbstractContextManager[Any]:
 
     # Standard output is not redirected: Rich would write it to standard error.
     return Live(console=console, get_renderable=draw, transient=True, redirect_stdout=False)
+
+
+def opt(metavar: str | None, help: str, *names: str, **more: Any) -> Any:
+    """An option with a value, for an annotation."""
+    return typer.Option(*names, metavar=metavar, help=help, **more)
+
+
+def flag(name: str, help: str, *names: str, **more: Any) -> Any:
+    """An option without a value."""
+    return typer.Option(name, *names, help=help, **more)
 
 
 def print_stderr(message: str, *, style: str | None = None) -> None:
@@ -443,7 +438,7 @@ OPTIONS = {"groups": "--group", "n_landmarks": "--landmarks", "y": "--label"}  #
 
 
 DETAILS = {  # by topic, shown with --verbose
-    "missing_words": "All words for a missing value, in any case: {words}; --missing changes them.",
+    "missing_words": "All words for a missing value, in any case: {words}; --missing changes them."
 }
 
 

@@ -5,17 +5,14 @@ from typing import Annotated
 
 import typer
 
-from eqsep.cli.console import CommandGroup, Screen, progress
+from eqsep.cli.console import CommandGroup, Screen, opt, progress
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.fetching import fetch_data, state_of
 from eqsep.datasets.home import named_home
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True)
 DataHome = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-home", metavar="FOLDER", help="The folder of data sets; else EQSEP_DATA names it."
-    ),
+    Path | None, opt("FOLDER", "The folder of data sets; else EQSEP_DATA names it.", "--data-home")
 ]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import pyarrow as pa
 import typer
 
-from eqsep.cli.console import Screen, progress, table
+from eqsep.cli.console import Screen, flag, opt, progress, table
 from eqsep.demo import run_payments, run_theory
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
@@ -34,18 +34,12 @@ _BEFORE, _AT_ONCE = 900, 50  # payments that are there when one comes
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results go.")] = Path(
-        "eqsep-demo"
-    ),
-    theory: Annotated[
-        bool, typer.Option("--theory", help="XOR, circles and closing numbers instead.")
-    ] = False,
+    out: Annotated[Path, opt("FOLDER", "Where results go.")] = Path("eqsep-demo"),
+    theory: Annotated[bool, flag("--theory", "XOR, circles and closing numbers instead.")] = False,
     serve: Annotated[
-        bool, typer.Option("--serve", help="The service and its console, with payments arriving.")
+        bool, flag("--serve", "The service and its console, with payments arriving.")
     ] = False,
-    speed: Annotated[
-        float, typer.Option(metavar="N", help="Payments that arrive in a second, with --serve.")
-    ] = 3.0,
+    speed: Annotated[float, opt("N", "Payments that arrive in a second, with --serve.")] = 3.0,
     port: Annotated[
         int, typer.Option(min=0, max=65_535, help="Where --serve listens; 0 is any free port.")
     ] = 8765,

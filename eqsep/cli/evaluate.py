@@ -15,22 +15,17 @@ from rich.text import Text
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 
+from eqsep import evaluation
 from eqsep.arrays import objects
 from eqsep.checks import DataWarning, check_columns, check_dependence, check_labels, warn_of
 from eqsep.cli import options
-from eqsep.cli.console import Screen, print_warnings, progress, table, with_ends
+from eqsep.cli.console import Screen, opt, print_warnings, progress, table, with_ends
 from eqsep.cli.labelled import InputSpec, LabelColumn
 from eqsep.cli.test import name_lines
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
-from eqsep.evaluation import (
-    LeaveOneKindOut,
-    NamesTried,
-    anomaly_score,
-    cross_validate_kind,
-    leave_one_kind_out,
-)
+from eqsep.evaluation import LeaveOneKindOut, NamesTried
 from eqsep.evaluation.names import try_names
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
@@ -47,19 +42,15 @@ _FEWEST = 2  # rows of a kind: one to train and one to test on
 def evaluate(
     context: typer.Context,
     spec: Annotated[
-        InputSpec,
-        options.Columns(label=options.Label, normal=options.Normal, **options.TRAINING),
+        InputSpec, options.Columns(label=options.Label, normal=options.Normal, **options.TRAINING)
     ],
     seen: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", help="Fit with this kind as the seen one; else each."),
+        list[str] | None, opt("KIND", "Fit with this kind as the seen one; else each.")
     ] = None,
     unlabelled: options.Unlabelled = "auto",
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="METHODS", help="Some of xgboost, random-forest, isolation-forest; repeatable."
-        ),
+        opt("METHODS", "Some of xgboost, random-forest, isolation-forest; repeatable."),
     ] = None,
     landmarks: options.Landmarks = None,
     random_state: options.Seed = 0,
@@ -84,10 +75,7 @@ def evaluate(
 
 @dataclass(repr=False, eq=False)
 class _OnRows(BaseEstimator):
-    """An estimator that is given the numbers of rows and takes these of a table.
-
-    It also learns all rows `without` a label.
-    """
+    """An estimator that takes rows of a table by number, and learns those `without` a label too."""
 
     table: Table
     estimator: Any
@@ -120,7 +108,7 @@ class _OnRows(BaseEstimator):
         return without[np.isin(units[without], units[places])]
 
     def decision_function(self, rows: np.ndarray) -> np.ndarray:
-        return anomaly_score(self.fitted_, self.table.take(rows[:, 0]))
+        return evaluation.anomaly_score(self.fitted_, self.table.take(rows[:, 0]))
 
 
 _PEERS = {
@@ -130,16 +118,9 @@ _PEERS = {
 
 
 def evaluate_files(
-    spec: InputSpec,
-    settings: dict[str, Any],
-    *,
-    against: str = "",
-    seen: Sequence[str] = (),
+    spec: InputSpec, settings: dict[str, Any], *, against: str = "", seen: Sequence[str] = ()
 ) -> EvaluationReport:
-    """Leave-one-kind-out results of the detector, and of the methods it is set against.
-
-    Each kind is the seen one in turn, or each of those in `seen`.
-    """
+    """Leave-one-kind-out results of the detector, and of the methods it is set against."""
     names = options.method_names(against, _PEERS)
     Detector(**settings).check_parameters()
     rows, labels = spec.read()
@@ -174,9 +155,9 @@ def evaluate_files(
     estimators: dict[str, Any] = {"eqsep": Detector(**ours)}
     for name in names:
         estimators[name] = make_pipeline(TableEncoder(), _PEERS[name].build(random_state=seed))
-    measure: Callable[..., LeaveOneKindOut] = cross_validate_kind
+    measure: Callable[..., LeaveOneKindOut] = evaluation.cross_validate_kind
     if len(set(kinds.tolist())) > 2:
-        measure = partial(leave_one_kind_out, seen=list(seen) or None)
+        measure = partial(evaluation.leave_one_kind_out, seen=list(seen) or None)
     groups: dict[str, np.ndarray] = {}
     if among.groups is not None:
         by_group, by_time = (name is not None for name in among.groups.columns)
@@ -219,12 +200,7 @@ def _grouping(groups: RowGroups) -> Grouping:
 
 @dataclass(frozen=True)
 class _TestedRows:
-    """Which rows are measured on, and which stand for normal ones.
-
-    These are the rows labelled normal, if there are any; only the detector learns those `without` a
-    label too, as it would in a fit. If there are none, or if rows without a label are trusted,
-    these stand for normal ones as well. They may be anomalies if they are `doubted`.
-    """
+    """Which rows are measured on, and what stands for normal: if need be rows without a label."""
 
     places: np.ndarray
     without: Sequence[int]

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from eqsep.cli import options
-from eqsep.cli.console import print_stderr, print_warnings, progress
+from eqsep.cli.console import opt, print_stderr, print_warnings, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
 from eqsep.cli.score import Highest
 from eqsep.detector.model import Model
@@ -25,10 +25,8 @@ _AT_ONCE = 64  # rows that are explained together, so that the first ones come a
 def explain(
     model: options.ModelFile,
     rows: options.Rows,
-    top: Annotated[int, typer.Option(metavar="N", help="How many columns to name.")] = 5,
-    most: Annotated[
-        int, typer.Option(metavar="N", help="How many rows: those with the highest scores.")
-    ] = 20,
+    top: Annotated[int, opt("N", "How many columns to name.")] = 5,
+    most: Annotated[int, opt("N", "How many rows: those with the highest scores.")] = 20,
     only_alarms: options.OnlyAlarms = False,
     false_alarm_rate: options.Rate = None,
     keep: options.Keep = None,

@@ -1,8 +1,4 @@
-"""`eqsep fit`: from labelled rows to a model file, and a report of what it finds.
-
-Files larger than memory are read three times: for the labels and a sample, which shows the types of
-columns of text, and twice by the detector, which takes the rows in batches of these types.
-"""
+"""`eqsep fit`: from labelled rows to a model file, and a report of what it finds."""
 
 import gzip
 import warnings as python_warnings
@@ -16,13 +12,12 @@ from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-import typer
 
 from eqsep import distributed
 from eqsep.arrays import objects
 from eqsep.checks import DataWarning, Finding
 from eqsep.cli import options
-from eqsep.cli.console import Screen, in_command, print_warnings, progress, sentence
+from eqsep.cli.console import Screen, in_command, opt, print_warnings, progress, sentence
 from eqsep.cli.inputs import as_read, load_detector, pieces_for
 from eqsep.cli.labelled import MOST_KINDS, InputSpec, LabelColumn, as_label
 from eqsep.cli.models import print_summary
@@ -57,26 +52,18 @@ _NUMBER = 8  # bytes of a number
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Rows to fit a detector to, `counts` of each kind, and a sample with labels to look at.
-
-    A detector takes `rows` and `y`: a table and labels, or batches and None. `normal` is the normal
-    label where labels are names.
-    """
+    """Rows to fit a detector to (a table or batches), and a sample with labels to look at."""
 
     sample: Table
     rows: Any
     counts: dict[str, int]
     labels: LabelColumn | None = None
     y: np.ndarray | None = None
-    normal: str | None = None
+    normal: str | None = None  # where labels are names
 
 
-Label = options.option(
-    str | None, "The column of labels; without it all are normal.", metavar="COLUMN"
-)
-Seen = options.option(
-    list[str] | None, "Learn this kind, and leave rows of others out.", metavar="KIND"
-)
+Label = Annotated[str | None, opt("COLUMN", "The column of labels; without it all are normal.")]
+Seen = Annotated[list[str] | None, opt("KIND", "Learn this kind, and leave rows of others out.")]
 
 
 @options.reads_tables
@@ -88,19 +75,16 @@ def fit(
     out: options.ModelOut,
     unlabelled: options.Unlabelled = "auto",
     false_alarm_rate: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
+        float, opt("SHARE", "Of new normal rows that may raise an alarm.")
     ] = 0.01,
     confidence: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of models that keep that rate; else it is the mean."),
+        float | None, opt("SHARE", "Of models that keep that rate; else it is the mean.")
     ] = None,
     unseen_rate: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="Of rows of a seen kind that may be called unseen."),
+        float, opt("SHARE", "Of rows of a seen kind that may be called unseen.")
     ] = 0.05,
     like: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
+        Path | None, opt("MODEL", "Encode as this model does, to merge the two later.")
     ] = None,
     landmarks: options.Landmarks = None,
     bandwidth: options.Bandwidth = None,
@@ -133,10 +117,7 @@ def fit(
 def fit_files(
     spec: InputSpec, out: Path, settings: dict[str, Any], *, like: Path | None, ray: str | None
 ) -> tuple[Detector, TrainingData]:
-    """Fit a detector to the rows of files, here or on a cluster, and write it.
-
-    With `like`, it has the encoding and landmarks of that model, so that both can be merged.
-    """
+    """Fit a detector to the rows of files, encoded as by `like`, and write it."""
     _check_unlabelled(spec, settings, like=like)
     plan = None
     if like is None:
@@ -235,16 +216,13 @@ def write_fit_report(
 
 @dataclass(frozen=True)
 class _Known:
-    """Rows and their kinds, None without a label; and labels as a detector takes them.
-
-    They are `numbered` if they are in the order of the files, and none is left out.
-    """
+    """Rows and their kinds, None without a label; and labels as a detector takes them."""
 
     table: Table
     kind: np.ndarray
     normal: str
     y: np.ndarray | None
-    numbered: bool
+    numbered: bool  # whether all rows are there, in the order of the files
     all_rows: bool
 
     @property
@@ -368,10 +346,7 @@ def _check_enough(
 
 
 def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarray:
-    """Which rows are held out: a share of each kind, and all of the unseen ones.
-
-    That is at least one of the normal rows, and of kinds with two rows.
-    """
+    """Which rows are held out: a share of each kind, and all of the unseen ones."""
     rng = np.random.default_rng(0)
     test = np.zeros(len(kind), dtype=bool)
     for name in sorted({k for k in kind if k is not None}, key=natural_order):
@@ -386,10 +361,7 @@ def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarr
 def _chosen_groups(
     grouping: Grouping, groups: RowGroups, is_normal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are held out where whole groups are, and which lie in gaps next to them.
-
-    These are a share of the groups with normal rows, at least one if two are left.
-    """
+    """Which rows are held out where whole groups are, and which lie in gaps next to them."""
     units = grouping.units(groups, key=0)
     hashes = np.unique(units[is_normal])
     bound = hashes[max(min(int(_HELD * len(hashes)), len(hashes) - 2), int(len(hashes) > 2))]
@@ -510,10 +482,7 @@ def _joined(parts: list[LabelledRows[FileRows]]) -> LabelledRows[FileRows]:
 
 @dataclass
 class FileSample:
-    """Rows of files sampled at random, and how often each label is written in all of them.
-
-    Samples of other files merge into one of all.
-    """
+    """Rows sampled at random, and how often each label is written in all rows; samples merge."""
 
     counts: Counter[str | None] = field(default_factory=Counter)
     strata: Strata[LabelledRows[FileRows]] | None = None
@@ -606,18 +575,13 @@ def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:
 
 @dataclass(frozen=True)
 class _Reader:
-    """All rows in batches, each time it is called: what a detector takes.
-
-    Columns are read as by the plan `like`, or else by `kinds`: what each is read as, and how it is
-    written. Written labels that are not in `labels` are left out. The files must still have the
-    `stamps` that they had when they were read first.
-    """
+    """All rows in batches each time it is called, in the types of the plan `like` or of `kinds`."""
 
     spec: InputSpec
     like: Plan | None
     kinds: Mapping[str, tuple[str, dict[str, Any] | None]]
-    labels: Mapping[str | None, Any] | None = None
-    stamps: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str | None, Any] | None = None  # by what is written; others are left out
+    stamps: Mapping[str, Any] = field(default_factory=dict)  # of the files when first read
 
     def of(self, file: str) -> "_Reader":
         """The same of one file."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import typer
 
 from eqsep.checks import counting_columns, leaking_columns
-from eqsep.cli.console import Screen, print_warnings
+from eqsep.cli.console import Screen, flag, opt, print_warnings
 from eqsep.cli.labelled import is_usual_normal
 from eqsep.cli.options import reads_tables
 from eqsep.cli.project import ENDING, NAME, Project
@@ -55,10 +55,9 @@ def init(
         list[str], typer.Argument(metavar="FILE", help="The table: a file or a folder of files.")
     ],
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The project file (default: eqsep.toml by the table)."),
+        Path | None, opt("FILE", "The project file (default: eqsep.toml by the table).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: Annotated[bool, flag("--force", "Replace an existing file.")] = False,
     *,
     layout: Layout,
 ) -> None:

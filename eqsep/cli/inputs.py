@@ -25,17 +25,8 @@ from eqsep.io.inference import is_text, without_missing, written
 from eqsep.io.text import unreadable
 from eqsep.persistence import ModelFileError, load_model, read_model
 from eqsep.persistence.container import MAGIC
-from eqsep.tables.reading import (
-    NUMERIC,
-    PLAINLY,
-    Column,
-    Table,
-    UnreadableError,
-    column_of,
-    read_table,
-    text_of,
-    with_groups,
-)
+from eqsep.tables import reading
+from eqsep.tables.reading import NUMERIC, Column, Table, UnreadableError
 
 if TYPE_CHECKING:
     from eqsep.detector import Detector  # which needs scikit-learn
@@ -45,10 +36,7 @@ TRUTHS = {"false": "0", "true": "1"}
 
 
 def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> "Detector":
-    """The detector in a model file, with the threshold of a false-alarm rate where one is given.
-
-    An error names the file, and says so if one of the `rows` is the model.
-    """
+    """The detector in a model file, with another false-alarm rate where one is given."""
     detector = _loaded(path, load_model, rows=rows)
     _check_detector(path, detector, getattr(detector, "model_", None))
     if rate is not None:
@@ -115,10 +103,7 @@ def is_model(path: Path) -> bool:
 
 
 def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
-    """Which columns of a file are read: those that a model needs, and some more.
-
-    A model that was fitted to an array knows its columns by their place alone.
-    """
+    """Which columns of a file are read: those that a model needs, and some more."""
     more = list(more)
     learnt = plan.table_columns
 
@@ -178,23 +163,20 @@ def as_read(table: pa.Table, plan: Plan) -> Table:
         name: pa.nulls(len(table)) if learnt is None else _like(table, name, learnt.reads, plan)
         for name, learnt in zip(names, known.values(), strict=False)
     }
-    return replace(read_table(pa.table(columns), name="Detector"), named=plan.is_named)
+    return replace(reading.read_table(pa.table(columns), name="Detector"), named=plan.is_named)
 
 
 def _like(table: pa.Table, name: str, reads: str, plan: Plan) -> pa.ChunkedArray:
     """A column in the type that a model knows it by, as the file or else the model writes it."""
     field, known = table.schema.field(name), plan.encoder.notation.get(name)
-    if not known and field.metadata in (None, PLAINLY):
+    if not known and field.metadata in (None, reading.PLAINLY):
         return cast(table.column(name), reads)
     return cast(table.column(name), reads, written(field, known))
 
 
 @contextmanager
 def errors_placed(name: str, *, before: int) -> Iterator[None]:
-    """Let errors in a piece of a file name it, and the row where they know it.
-
-    So many rows of the file came `before` the piece.
-    """
+    """Let errors in a piece name its file and row; so many rows came `before` the piece."""
     try:
         yield
     except UnreadableError as error:
@@ -206,10 +188,7 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
 def pieces_for(
     plan: Plan | None, paths: Sequence[str], choose: Choice, *, layout: Layout
 ) -> Iterator[tuple[str, pa.Table]]:
-    """A few thousand rows at a time, with the name of their file; text files give strings.
-
-    Rows that the plan cannot read are left out if the layout sets bad rows aside.
-    """
+    """Some thousand rows at a time, with the name of their file; text files give strings."""
     find_bad = None if plan is None else partial(_unreadable, plan=plan)
     for name, table in pieces(paths, choose, layout=layout, find_bad=find_bad):
         yield name, table if plan is None else _without_missing(table, plan, layout)
@@ -281,18 +260,14 @@ class GroupColumns:
         """Rows with their groups and times, from the table that they were read from."""
         group = None if self.group is None else _column(table, self.group, reads=["text"])
         time = None if self.time is None else _column(table, self.time, reads=NUMERIC)
-        grouped = with_groups(rows, group, time)
+        grouped = reading.with_groups(rows, group, time)
         if grouped.groups is None:
             return rows
         return replace(grouped, groups=replace(grouped.groups, columns=(self.group, self.time)))
 
 
 class RowReader:
-    """From pieces of files to the rows that a detector takes.
-
-    Windows, and alarms that persist for 3 of 5 rows as by "3/5", look back at earlier rows of the
-    run, so that pieces must come in order.
-    """
+    """From pieces of files, in their order, to the rows that a detector takes."""
 
     def __init__(self, model: Model, *, persist: str | None = None, in_runs: bool = False) -> None:
         self.model, self.windows = model, model.plan.windows
@@ -346,7 +321,7 @@ def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:
     column = next(types, column)
     if reads == ["text"] and not pa.types.is_string(column.type):
         column = pa.chunked_array([pa.array(label_texts(column, name), pa.string())])
-    found = read_table(pa.table({name: column}), name="Detector")
+    found = reading.read_table(pa.table({name: column}), name="Detector")
     return found.columns[0]
 
 
@@ -356,14 +331,14 @@ def label_texts(column: pa.ChunkedArray, name: str, *, missing: Sequence[str] = 
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     array = column.unify_dictionaries().combine_chunks()
-    distinct = column_of(name, array.dictionary.to_numpy(zero_copy_only=False)).texts()
+    distinct = reading.column_of(name, array.dictionary.to_numpy(zero_copy_only=False)).texts()
     distinct = [None if text is None or folded(text) in none else text for text in distinct]
     known = {text for text in distinct if text}
     short: dict[str, str] = {}
     if known and all(text.lower() in TRUTHS for text in known):
         short = {text: TRUTHS[text.lower()] for text in known}
     elif all(re.fullmatch(NUMBER, text) for text in known):
-        short = {text: text_of(float(text)) for text in known}
+        short = {text: reading.text_of(float(text)) for text in known}
     texts = objects([*(short.get(text, text) if text else None for text in distinct), None])
     found: np.ndarray = texts[array.indices.fill_null(len(distinct)).to_numpy()]
     return found

@@ -11,16 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.arrays import objects
-from eqsep.cli.inputs import (
-    NUMBER,
-    TRUTHS,
-    GroupColumns,
-    as_read,
-    columns_for,
-    folded,
-    label_texts,
-    pieces_for,
-)
+from eqsep.cli import inputs
+from eqsep.cli.inputs import GroupColumns, folded
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs, Windows
 from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
@@ -86,11 +78,8 @@ class LabelColumn:
 def read_label_column(
     column: pa.ChunkedArray, *, name: str, normal: Sequence[str] = (), missing: Sequence[str] = ()
 ) -> LabelColumn:
-    """The labels in a column; normal is the first word of `normal`, or else "normal", 0, …
-
-    Words in `missing` stand for no label.
-    """
-    texts = label_texts(column, name, missing=missing)
+    """The labels in a column; normal is the first word of `normal`, or else "normal", 0, …"""
+    texts = inputs.label_texts(column, name, missing=missing)
     spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
     texts = _one_normal(_alike(texts, name, known=spelt), normal)
     check_some_label(texts, name=name)
@@ -177,10 +166,10 @@ def as_label(said: str, known: Collection[str]) -> str:
     """
     if said in known:
         return said
-    if re.fullmatch(NUMBER, said) and text_of(float(said)) in known:
+    if re.fullmatch(inputs.NUMBER, said) and text_of(float(said)) in known:
         return text_of(float(said))
     if set(known) <= {"0", "1"}:
-        return TRUTHS.get(said.lower(), said)
+        return inputs.TRUTHS.get(said.lower(), said)
     return next((text for text in known if folded(text) == folded(said)), said)
 
 
@@ -214,15 +203,10 @@ def y_for(
     normal: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> np.ndarray:
-    """The labels of more rows, read as the `known` ones that a model has learnt.
-
-    `normal` is what the column calls normal rows, if the model has another word, or in several
-    words; after rows without labels it may be "normal" even if the column has no such row. Words in
-    `missing` stand for no label.
-    """
+    """The labels of more rows, read as the `known` ones that a model has learnt."""
     labels = known.labels
     learnt = [] if labels is None else [text_of(labels.classes[0]), *known.kinds]
-    texts = _alike(label_texts(column, name, missing=missing), name, known=learnt)
+    texts = _alike(inputs.label_texts(column, name, missing=missing), name, known=learnt)
     texts = _one_normal(texts, normal)
     are_truths = set(texts) <= {"0", "1", None}
     by_number = are_truths if labels is None else not labels.by_name
@@ -291,24 +275,19 @@ def numbers_of(texts: Iterable[Any]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """Which files hold the rows, and what their columns are.
-
-    Without a column of labels all rows are normal. `normal` is the label of normal rows, and other
-    words for it; rows of kinds that are not in `seen` are left out, if there are any in it. The
-    columns in `names` are categorical. Where rows are `ordered`, their numbers are the times.
-    """
+    """Which files hold the rows, and what their columns are; without labels all rows are normal."""
 
     paths: Sequence[str]
     layout: Layout
     label: str | None = None
-    normal: Sequence[str] = ()
-    seen: Sequence[str] = ()
+    normal: Sequence[str] = ()  # the label of normal rows, and other words for it
+    seen: Sequence[str] = ()  # if any, rows of other kinds are left out
     drop: Sequence[str] = ()
-    names: Sequence[str] = ()
+    names: Sequence[str] = ()  # categorical columns
     group: str | None = None
     time: str | None = None
     window: int | None = None
-    ordered: bool = False
+    ordered: bool = False  # whether row numbers are the times
 
     @property
     def grouped(self) -> GroupColumns:
@@ -353,12 +332,14 @@ class InputSpec:
 
     def read_like(self, plan: Plan, choose: Choice | None = None) -> tuple[Table, pa.Table]:
         """The rows as a model takes them, with their groups; and the table, as it is written."""
-        pieces = pieces_for(plan, self.paths, choose or self.columns(plan), layout=self.layout)
+        pieces = inputs.pieces_for(
+            plan, self.paths, choose or self.columns(plan), layout=self.layout
+        )
         tables = [table for _, table in pieces if table.num_rows]
         if not tables:
             raise no_rows(self.paths)
         table = joined(tables)
-        return self.grouped.attach(as_read(table, plan), table), table
+        return self.grouped.attach(inputs.as_read(table, plan), table), table
 
     def read_labels(self, column: pa.ChunkedArray) -> LabelColumn:
         """The labels of the first fit."""
@@ -406,7 +387,7 @@ class InputSpec:
         """The columns of a file that are wanted, the label last: those of a model, or all."""
         used = self.not_learnt
         if like is not None:
-            return columns_for(like, more=used)
+            return inputs.columns_for(like, more=used)
 
         def choose(there: list[str]) -> list[str]:
             rest = (column for column in there if column not in (*self.drop, *used))

@@ -8,12 +8,11 @@ from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-import typer
 
 from eqsep import detector as detecting
 from eqsep.arrays import objects
-from eqsep.cli import options
-from eqsep.cli.console import Screen, print_stderr, print_warnings, print_written, progress
+from eqsep.cli import console, options
+from eqsep.cli.console import Screen, flag, opt, print_warnings, print_written, progress
 from eqsep.cli.inputs import all_columns, load_detector
 from eqsep.cli.labelled import InputSpec, LabelColumn, check_labelled, check_some_label
 from eqsep.cli.models import normal_word, print_summary, refuse_repeats
@@ -25,19 +24,16 @@ from eqsep.io.writing import check_table_out, output_format, shortened, table_wr
 from eqsep.labels import WITHOUT, natural_order
 from eqsep.tables.reading import Table
 
-LabelHad = options.option(
-    str | None, "The column of the labels that the rows were learnt with.", metavar="COLUMN"
-)
+LabelHad = Annotated[
+    str | None, opt("COLUMN", "The column of the labels that the rows were learnt with.")
+]
 Judged = Annotated[
-    bool,
-    typer.Option(
-        "--judged", help="Rows were judged because they raised an alarm: none calibrates."
-    ),
+    bool, flag("--judged", "Rows were judged because they raised an alarm: none calibrates.")
 ]
 _RESULTS = ("row", "score", "p_value")  # of suspects
-Seen = options.option(
-    list[str] | None, "Take rows of this kind, and leave those of others out.", metavar="KIND"
-)
+Seen = Annotated[
+    list[str] | None, opt("KIND", "Take rows of this kind, and leave those of others out.")
+]
 
 
 @options.reads_tables
@@ -111,14 +107,14 @@ def _alone(model: Path, out: Path) -> AbstractContextManager[None]:
     if not model.is_file() or model.resolve() != out.resolve():
         return nullcontext()
     wait = f"Note: {model} is being changed by another command: waiting for it."
-    return changed_alone(model, on_wait=lambda: print_stderr(wait))
+    return changed_alone(model, on_wait=lambda: console.print_stderr(wait))
 
 
 @options.reads_tables
 def suspects(
     model: options.ModelFile,
     spec: Annotated[InputSpec, options.Columns(label=LabelHad, normal=options.NormalHere)],
-    most: Annotated[int, typer.Option(metavar="N", help="How many rows to list at most.")] = 20,
+    most: Annotated[int, opt("N", "How many rows to list at most.")] = 20,
     out: options.TableOut = "-",
     form: options.Form = None,
 ) -> None:
@@ -138,11 +134,7 @@ def suspects(
 
 
 def _suspects(detector: Detector, spec: InputSpec, *, most: int) -> pa.Table:
-    """The suspects among learnt rows, at most so many: the number, score and p-value of each.
-
-    After these comes the row as it stands in its file, so that it can be labelled there, forgotten
-    as it was and learnt as it is.
-    """
+    """The number, score and p-value of suspects among learnt rows, then the row as in its file."""
     plan, known = detector.plan_, detector.model_.evidence.labels
     check_labelled(known, spec.label)
     spec = spec.grouped_like(plan)

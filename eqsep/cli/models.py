@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from eqsep.cli import options
-from eqsep.cli.console import Screen, format_counts, in_command, print_warnings
+from eqsep.cli.console import Screen, format_counts, in_command, opt, print_warnings
 from eqsep.cli.inputs import load_detector
 from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.calibration import CONFIDENCE
@@ -73,8 +73,7 @@ def info(model: options.ModelFile) -> None:
 
 
 def export(
-    model: options.ModelFile,
-    onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX graph to write.")],
+    model: options.ModelFile, onnx: Annotated[Path, opt("FILE", "The ONNX graph to write.")]
 ) -> None:
     """Write a model as an ONNX graph, from the columns of the table to alarms."""
     options.check_model_out(onnx, [model])

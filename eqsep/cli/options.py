@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_origin
 
 import typer
 
-from eqsep.cli.console import print_warnings
+from eqsep.cli.console import flag, opt, print_warnings
 from eqsep.cli.labelled import InputSpec
 from eqsep.cli.project import COLUMN_LISTS, quoted_column
 from eqsep.errors import UserError, did_you_mean, quoted
@@ -28,13 +28,9 @@ Rows = Annotated[
         help="CSV, JSON lines, Parquet, Arrow, Excel, folders of them; - is the input.",
     ),
 ]
-ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
+ModelOut = Annotated[Path, opt("MODEL", "The model to write.", "--out")]
 Unlabelled = Annotated[
-    str,
-    typer.Option(
-        metavar="HOW",
-        help="Rows that nobody called anomalous: auto, trusted, or doubted if some may be.",
-    ),
+    str, opt("HOW", "Rows that nobody called anomalous: auto, trusted, or doubted if some may be.")
 ]
 
 
@@ -43,116 +39,92 @@ def _split_columns(given: list[str] | None) -> list[str]:
     return [name for one in csv.reader(given or [], skipinitialspace=True) for name in one]
 
 
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS", callback=_split_columns, help="Write these columns too; repeatable."
-    ),
-]
-OnlyAlarms = Annotated[bool, typer.Option("--only-alarms", help="Leave out rows that pass.")]
+OnlyAlarms = Annotated[bool, flag("--only-alarms", "Leave out rows that pass.")]
 Persist = Annotated[
-    str | None,
-    typer.Option(metavar="K/N", help="Alarms only where K of the last N rows of the run are ones."),
+    str | None, opt("K/N", "Alarms only where K of the last N rows of the run are ones.")
 ]
 Again = Annotated[
-    bool,
-    typer.Option("--again", help="Learn rows even if they were learnt before: they count twice."),
+    bool, flag("--again", "Learn rows even if they were learnt before: they count twice.")
 ]
-Landmarks = Annotated[
-    int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
-]
+Landmarks = Annotated[int | None, opt("N", "Rows that a model remembers; fewer are quicker.")]
 Bandwidth = Annotated[
-    float | None,
-    typer.Option(metavar="NUMBER", help="Kernel bandwidth: larger is wider (0.5 by default)."),
+    float | None, opt("NUMBER", "Kernel bandwidth: larger is wider (0.5 by default).")
 ]
 Rate = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE", help="Of new normal rows that may raise an alarm; else as fitted."
-    ),
+    float | None, opt("SHARE", "Of new normal rows that may raise an alarm; else as fitted.")
 ]
 TableOut = Annotated[
-    str,
-    typer.Option(
-        "--out", metavar="FILE", help="CSV, JSON lines, Parquet or Arrow; - is the output."
-    ),
+    str, opt("FILE", "CSV, JSON lines, Parquet or Arrow; - is the output.", "--out")
 ]
 Form = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="FORM", help="csv, jsonl, parquet, arrow, spreadsheet: safe CSV."
-    ),
+    str | None, opt("FORM", "csv, jsonl, parquet, arrow, spreadsheet: safe CSV.", "--format")
 ]
-Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
-Ray = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
+Report = Annotated[Path | None, opt("FILE", "Write a report: one HTML page.")]
+Ray = Annotated[str | None, opt("ADDRESS", "Work on this cluster of Ray; local is this machine.")]
+Seed = Annotated[int, opt("N", "The same number gives the same result.", min=0, max=2**32 - 1)]
+
+
+_TEXTS, _PANEL = list[str] | None, "Text files, where they are not understood"
+Label = Annotated[str, opt("COLUMN", "The column of labels.")]
+Normal = Annotated[
+    _TEXTS, opt("LABEL", 'The label of normal rows; else "normal", 0 or false; repeatable.')
 ]
-Seed = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same number gives the same result."),
+NormalHere = Annotated[
+    _TEXTS, opt("LABEL", "The label of normal rows; else that of the model; repeatable.")
 ]
-
-
-def option(kind: Any, help: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
-    """The annotation of an option among `Columns`."""
-    return Annotated[kind, typer.Option(*names, metavar=metavar, help=help, **more)]
-
-
-_TEXTS, _TEXT = list[str] | None, str | None
-Label = option(str, "The column of labels.", metavar="COLUMN")
-Normal = option(
-    _TEXTS, 'The label of normal rows; else "normal", 0 or false; repeatable.', metavar="LABEL"
-)
-NormalHere = option(
-    _TEXTS, "The label of normal rows; else that of the model; repeatable.", metavar="LABEL"
-)
-_columns = partial(option, _TEXTS, metavar="COLUMNS", callback=_split_columns)
-Drop = _columns("Leave these columns out: a,b; repeatable.")
-Categorical = _columns(
-    "Treat these columns as categorical; repeatable.", "--categorical", "--names"
-)
-Ordered = option(
-    bool, "Rows are in time order but have no time column: their numbers are it.", "--ordered"
-)
+_columns = partial(opt, "COLUMNS", callback=_split_columns)
+Keep = Annotated[list[str] | None, _columns("Write these columns too; repeatable.")]
+Drop = Annotated[_TEXTS, _columns("Leave these columns out: a,b; repeatable.")]
+Categorical = Annotated[
+    _TEXTS, _columns("Treat these columns as categorical; repeatable.", "--categorical", "--names")
+]
+Ordered = Annotated[
+    bool, flag("--ordered", "Rows are in time order but have no time column: their numbers are it.")
+]
 TRAINING = {
     "drop": Drop,
     "categorical": Categorical,
-    "group": option(
-        _TEXT, "The run, machine or card of each row: held out whole.", metavar="COLUMN"
-    ),
-    "time": option(_TEXT, "When each row was taken: blocks of it are held out.", metavar="COLUMN"),
-    "window": option(
-        int | None,
-        "Sensors: add mean, deviation and slope of the last N rows of a run.",
-        metavar="N",
-    ),
+    "group": Annotated[
+        str | None, opt("COLUMN", "The run, machine or card of each row: held out whole.")
+    ],
+    "time": Annotated[
+        str | None, opt("COLUMN", "When each row was taken: blocks of it are held out.")
+    ],
+    "window": Annotated[
+        int | None, opt("N", "Sensors: add mean, deviation and slope of the last N rows of a run.")
+    ],
     "ordered": Ordered,
 }
-_text_file = partial(option, rich_help_panel="Text files, where they are not understood")
-_TEXT_FILES = {
-    "delimiter": _text_file(str | None, "Between values.", metavar="CHARACTER"),
-    "header": _text_file(
-        bool | None, "Whether the first line names the columns.", "--header/--no-header"
-    ),
-    "decimal": _text_file(str | None, "Before decimals: . or ,", metavar="MARK"),
-    "thousands": _text_file(str | None, "Between groups of three digits.", metavar="MARK"),
-    "encoding": _text_file(str | None, "utf-8, cp1252, utf-16, …", metavar="NAME"),
-    "skip": _text_file(int | None, "Lines before the table.", metavar="N"),
-    "missing": _text_file(
-        list[str] | None,
-        "Stands for a missing value, in place of n/a, ?, -, null, …; COLUMN=TEXT: in addition to "
-        "them in one column; repeatable.",
-        metavar="TEXT",
-    ),
-    "sheet": _text_file(
-        str | None, "Of a spreadsheet; else the first that is not empty.", metavar="NAME"
-    ),
-    "bad_rows": _text_file(
-        Path | None,
-        "Rows that cannot be read go there, with number and reason, and the others go on.",
-        metavar="FILE",
-    ),
+_TEXT_FILES: dict[str, Any] = {
+    name: Annotated[kind, opt(metavar, help, *names, rich_help_panel=_PANEL)]
+    for name, kind, metavar, help, *names in (
+        ("delimiter", str | None, "CHARACTER", "Between values."),
+        (
+            "header",
+            bool | None,
+            None,
+            "Whether the first line names the columns.",
+            "--header/--no-header",
+        ),
+        ("decimal", str | None, "MARK", "Before decimals: . or ,"),
+        ("thousands", str | None, "MARK", "Between groups of three digits."),
+        ("encoding", str | None, "NAME", "utf-8, cp1252, utf-16, …"),
+        ("skip", int | None, "N", "Lines before the table."),
+        (
+            "missing",
+            _TEXTS,
+            "TEXT",
+            "Stands for a missing value, in place of n/a, ?, -, null, …; COLUMN=TEXT: in addition "
+            "to them in one column; repeatable.",
+        ),
+        ("sheet", str | None, "NAME", "Of a spreadsheet; else the first that is not empty."),
+        (
+            "bad_rows",
+            Path | None,
+            "FILE",
+            "Rows that cannot be read go there, with number and reason, and the others go on.",
+        ),
+    )
 }
 
 
@@ -168,10 +140,7 @@ _FIELDS = {"rows": "paths", "categorical": "names"}  # of a spec, if they have o
 
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options for its `spec`, and on how text files are written, its `layout`.
-
-    A parameter that is a dataclass stands for the options that are fields of it.
-    """
+    """The command with options for its `spec`, its `layout`, and the fields of other records."""
     own = inspect.signature(command).parameters
     columns: Columns = own["spec"].annotation.__metadata__[0] if "spec" in own else {}
     records: dict[str, Any] = {

@@ -18,25 +18,18 @@ import typer
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
 from eqsep.cli import options
-from eqsep.cli.console import Job, print_warnings, print_written, progress
+from eqsep.cli.console import Job, flag, opt, print_warnings, print_written, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.engine.loops import threads, workers
 from eqsep.errors import UserError, counted
+from eqsep.io import writing
 from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read, files_of, open_file
 from eqsep.io.streams import STANDARD_INPUT
-from eqsep.io.writing import (
-    STANDARD_OUTPUT,
-    as_column,
-    check_table_out,
-    output_format,
-    shortened,
-    table_writer,
-    with_nulls,
-)
+from eqsep.io.writing import STANDARD_OUTPUT, as_column, with_nulls
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import Table, arrow_numbers
 
@@ -64,33 +57,23 @@ Verdicts = dict[str, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is wanted of which rows: the options of the command.
+    """What is wanted of which rows: the options of the command."""
 
-    `keep` names columns that are written before the score, by default those that were taken for
-    ids. `threshold` is the one that `fdr` leads to, where alarms are not above the model's.
-    """
-
-    explain: Annotated[
-        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
-    ] = 0
-    kinds: Annotated[
-        bool, typer.Option("--kinds", help="Also list the kinds that each alarm may be of.")
-    ] = False
+    explain: Annotated[int, opt("N", "Give each alarm this many reasons.")] = 0
+    kinds: Annotated[bool, flag("--kinds", "Also list the kinds that each alarm may be of.")] = (
+        False
+    )
     only_alarms: options.OnlyAlarms = False
-    most: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
-    ] = None
+    most: Annotated[int | None, opt("N", "Only the N highest scores, the highest first.")] = None
     false_alarm_rate: options.Rate = None
     fdr: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
+        float | None, opt("SHARE", "Of the alarms that may be false, in all rows at once.")
     ] = None
     persist: options.Persist = None
     keep: options.Keep = None
     ray: options.Ray = None
     layout: Layout = field(default_factory=Layout)
-    threshold: float | None = None
+    threshold: float | None = None  # the one that `fdr` leads to
 
     def __post_init__(self) -> None:
         if self.persist is not None and (self.fdr is not None or self.ray is not None):
@@ -118,14 +101,14 @@ def score(
     wanted: Wanted,
     form: options.Form = None,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
+        bool, flag("--exit-code", "End with 1 where a row raises an alarm.")
     ] = False,
     layout: Layout,
 ) -> None:
     """Score rows, as many as there are: score, p_value, alarm, kind and its probability."""
     wanted = replace(wanted, layout=layout)
     with print_warnings():
-        tally = score_files(model, rows, wanted, out=out, kind=output_format(out, form))
+        tally = score_files(model, rows, wanted, out=out, kind=writing.output_format(out, form))
     print_written(tally.summary(), out)
     raise typer.Exit(1 if exit_code and tally.alarms else 0)
 
@@ -179,7 +162,7 @@ class Tally:
 
 def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, kind: str) -> Tally:
     """Score the rows of files piece by piece and write what is wanted of them."""
-    check_table_out(out)
+    writing.check_table_out(out)
     inputs = files_of(paths, noted=True)
     check_not_read(out, [path, *inputs])
     model = load_scoring(path, rows=paths, rate=wanted.false_alarm_rate)
@@ -190,12 +173,12 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
             threshold, tally.needed = _selecting(model, inputs, wanted, job)
             wanted = replace(wanted, threshold=threshold)
             job.phase("scoring")
-        with table_writer(out, kind) as write:
+        with writing.table_writer(out, kind) as write:
             tables = tally.counted(scored(model, inputs, wanted), job)
             if wanted.most is not None:
                 tables, tally.highest = ranked(tables, most=wanted.most), 0
             for table in tables:
-                write(_with_names(shortened(table, kind)))
+                write(_with_names(writing.shortened(table, kind)))
                 if tally.highest is not None:
                     tally.highest += table.num_rows
     warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
@@ -203,10 +186,7 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
 
 
 def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> tuple[float, int]:
-    """The threshold of a selection by `fdr`, and the smallest number of alarms that it can report.
-
-    All rows are read and scored once before; only their p-values are held.
-    """
+    """The threshold by `fdr`, and the smallest number of alarms that it can report."""
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
     fdr, n = checked_fdr(wanted.fdr or 0.0), model.n_calibrating()
@@ -221,10 +201,7 @@ def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> 
 
 
 def scored(model: Model, paths: Sequence[str], wanted: Wanted) -> Iterator[ScoredRows]:
-    """The answers for some thousand rows at a time, with rows numbered in all files.
-
-    Columns have the types of the first rows.
-    """
+    """Some thousand answers at a time, numbered in all files, in the types of the first ones."""
     done, schema = 0, None
     score = _answers if wanted.ray is None else _answers_on_ray
     for answers in score(paths, model=model, wanted=wanted):
@@ -258,11 +235,7 @@ def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> It
 
 
 def _answers(
-    paths: Sequence[str] | str,
-    *,
-    model: Model,
-    wanted: Wanted,
-    kept: list[str] | None = None,
+    paths: Sequence[str] | str, *, model: Model, wanted: Wanted, kept: list[str] | None = None
 ) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time, of one file or of several."""
     scorer = _Scorer(model, wanted, kept)
@@ -308,10 +281,7 @@ def _with_names(table: pa.Table) -> pa.Table:
 
 
 class _Scorer:
-    """From a piece of a file to what is kept and found of its rows that are wanted.
-
-    Unless it is given which columns are kept, the first file decides which ids there are.
-    """
+    """From a piece of a file to what is kept and found of its rows that are wanted."""
 
     def __init__(self, model: Model, wanted: Wanted, kept: list[str] | None) -> None:
         self.model, self.wanted, self.kept = model, wanted, kept
@@ -398,10 +368,7 @@ class Highest:
         self._seen: set[str] = set()
 
     def entering(self, scores: np.ndarray, table: pa.Table, rows: np.ndarray) -> np.ndarray:
-        """Which of these rows of a table are among the highest now; of equal ones the first stay.
-
-        In a log that repeats itself each row counts once.
-        """
+        """Which of these rows are among the highest now; of equal ones the first stays."""
         full = len(self._scores) >= self.most
         likely = np.flatnonzero(scores > self._scores.min()) if full else np.arange(len(scores))
         new = likely[self._new(table.take(as_column(rows[likely], pa.int64())))]
@@ -432,10 +399,7 @@ def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
 
 
 class Repeats:
-    """A cache of verdicts on rows, by the values of the columns that a model reads.
-
-    Several threads may ask at once; where two ask for the same new row, both score it.
-    """
+    """A cache of verdicts on rows by the values that a model reads, for several threads."""
 
     def __init__(self, verdicts: Callable[[pa.Table], Verdicts]) -> None:
         self._verdicts = verdicts

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eqsep.cli.console import CommandGroup, Screen, print_stderr, print_warnings
+from eqsep.cli.console import CommandGroup, Screen, flag, opt, print_stderr, print_warnings
 from eqsep.cli.inputs import load_detector
 from eqsep.errors import MissingExtraError, UserError, counted
 
@@ -36,11 +36,8 @@ class _Serve(CommandGroup):
 
 
 app = typer.Typer(cls=_Serve)
-Data = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the service keeps its data.")]
-Database = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="A database for a team: postgresql+psycopg://…"),
-]
+Data = Annotated[Path, opt("FOLDER", "Where the service keeps its data.")]
+Database = Annotated[str | None, opt("URL", "A database for a team: postgresql+psycopg://…")]
 HERE = Path("eqsep-serve")
 
 
@@ -56,23 +53,16 @@ def run(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = 8000,
-    workers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Processes that share the store.")
-    ] = 1,
+    workers: Annotated[int, opt("N", "Processes that share the store.", min=1, max=64)] = 1,
     take: Annotated[
-        bool,
-        typer.Option("--take", help="Make MODEL live, if its file differs from what was added."),
+        bool, flag("--take", "Make MODEL live, if its file differs from what was added.")
     ] = False,
     entity: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="That says whose a row is: a card, a host, a machine."),
+        str | None, opt("COLUMN", "That says whose a row is: a card, a host, a machine.")
     ] = None,
-    keep_quiet: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of rows without an alarm that are kept.")
-    ] = 0.05,
+    keep_quiet: Annotated[float, opt("SHARE", "Of rows without an alarm that are kept.")] = 0.05,
     name: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST", help="A name that the service is called by; repeatable."),
+        list[str] | None, opt("HOST", "A name that the service is called by; repeatable.")
     ] = None,
 ) -> None:
     """Serve: an API that scores rows, and a console in which verdicts teach the model."""
@@ -100,9 +90,7 @@ def run(
 def replay(
     data: Data = HERE,
     database: Database = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="This model alone; else all.")
-    ] = None,
+    model: Annotated[str | None, opt("NAME", "This model alone; else all.")] = None,
 ) -> None:
     """Do the log of each model again from its beginning: is it the model that is live?"""
     same = True
@@ -121,14 +109,11 @@ def replay(
 @app.command()
 def token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of a person or a program.")],
-    role: Annotated[
-        str, typer.Option(metavar="ROLE", help="view, judge (gives verdicts) or admin.")
-    ] = "judge",
+    role: Annotated[str, opt("ROLE", "view, judge (gives verdicts) or admin.")] = "judge",
     days: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="After which it lets nobody in; else until revoked."),
+        float | None, opt("N", "After which it lets nobody in; else until revoked.")
     ] = None,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take the token back instead.")] = False,
+    revoke: Annotated[bool, flag("--revoke", "Take the token back instead.")] = False,
     data: Data = HERE,
     database: Database = None,
 ) -> None:

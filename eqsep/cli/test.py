@@ -14,7 +14,16 @@ from rich.text import Text
 
 from eqsep.arrays import objects
 from eqsep.cli import options
-from eqsep.cli.console import Screen, format_counts, in_command, print_warnings, table, with_ends
+from eqsep.cli.console import (
+    Screen,
+    flag,
+    format_counts,
+    in_command,
+    opt,
+    print_warnings,
+    table,
+    with_ends,
+)
 from eqsep.cli.inputs import GroupColumns, columns_for, load_detector, persistent_alarms
 from eqsep.cli.labelled import InputSpec, check_some_label
 from eqsep.detector import Detector, learnt_before
@@ -33,35 +42,25 @@ class ReviewSpec:
     """How alarms are worked off: the options of the command, with names of columns."""
 
     time: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="When: the highest scores of each day, and delays."),
+        str | None, opt("COLUMN", "When: the highest scores of each day, and delays.")
     ] = None
     group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The run of each row, for delays; else the model's."),
+        str | None, opt("COLUMN", "The run of each row, for delays; else the model's.")
     ] = None
     persist: Annotated[
         str | None,
-        typer.Option(
-            metavar="K/N",
-            help="Delays of alarms with K of the last N rows of the run; the rest of single ones.",
+        opt(
+            "K/N", "Delays of alarms with K of the last N rows of the run; the rest of single ones."
         ),
     ] = None
     entity: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Card, host, machine: its rows of one day are one incident."
-        ),
+        str | None, opt("COLUMN", "Card, host, machine: its rows of one day are one incident.")
     ] = None
-    top: Annotated[
-        int, typer.Option(metavar="N", help="How many of the highest scores are looked at.")
-    ] = 20
-    cost_alarm: Annotated[
-        float | None, typer.Option(metavar="COST", help="Of looking at an alarm, true or false.")
-    ] = None
-    cost_miss: Annotated[
-        float | None, typer.Option(metavar="COST", help="Of an anomaly that raises no alarm.")
-    ] = None
+    top: Annotated[int, opt("N", "How many of the highest scores are looked at.")] = 20
+    cost_alarm: Annotated[float | None, opt("COST", "Of looking at an alarm, true or false.")] = (
+        None
+    )
+    cost_miss: Annotated[float | None, opt("COST", "Of an anomaly that raises no alarm.")] = None
 
     @property
     def columns(self) -> list[str]:
@@ -100,7 +99,7 @@ def test(
     review: ReviewSpec,
     false_alarm_rate: options.Rate = None,
     learnt_too: Annotated[
-        bool, typer.Option("--learnt-too", help="Measure even on rows that the model has learnt.")
+        bool, flag("--learnt-too", "Measure even on rows that the model has learnt.")
     ] = False,
     report: options.Report = None,
 ) -> None:

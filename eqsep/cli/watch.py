@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from eqsep.cli import options
-from eqsep.cli.console import Screen, in_command, print_warnings, progress
+from eqsep.cli.console import Screen, flag, in_command, opt, print_warnings, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_detector, placed_pieces
 from eqsep.detector import Detector
 from eqsep.detector.calibration import NO_PROMISE
@@ -30,31 +30,21 @@ _COLUMNS = 3  # that have moved most are named
 def watch(
     model: options.ModelFile,
     rows: options.Rows,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Go on from this state, and keep it there."),
-    ] = None,
+    state: Annotated[Path | None, opt("FILE", "Go on from this state, and keep it there.")] = None,
     delta: Annotated[
-        float | None,
-        typer.Option(metavar="CHANCE", help="Of saying wrongly that rows have changed; else 0.01."),
+        float | None, opt("CHANCE", "Of saying wrongly that rows have changed; else 0.01.")
     ] = None,
     random_state: options.Seed = 0,
     fdr: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Select rows as they come: of these, may be false."),
+        float | None, opt("SHARE", "Select rows as they come: of these, may be false.")
     ] = None,
-    alarms: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the selected rows go, as CSV.")
-    ] = None,
+    alarms: Annotated[Path | None, opt("FILE", "Where the selected rows go, as CSV.")] = None,
     report: options.Report = None,
     ordered: Annotated[
-        bool, typer.Option("--ordered", help="Rows are in time order: row numbers are the times.")
+        bool, flag("--ordered", "Rows are in time order: row numbers are the times.")
     ] = False,
     exit_code: Annotated[
-        bool,
-        typer.Option(
-            "--exit-code", help="End with 1 where rows have changed, else 3 where to look."
-        ),
+        bool, flag("--exit-code", "End with 1 where rows have changed, else 3 where to look.")
     ] = False,
     *,
     layout: Layout,

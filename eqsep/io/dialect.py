@@ -9,18 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eqsep.errors import ParameterError, UserError, counted, quoted
-from eqsep.io.notation import (
-    MISSING,
-    THOUSANDS,
-    Notation,
-    date_order,
-    decimal_mark,
-    in_signs_of,
-    is_date,
-    is_number,
-    is_ruler,
-    notations,
-)
+from eqsep.io import notation as marks
+from eqsep.io.notation import MISSING, THOUSANDS, Notation, is_number
 
 if TYPE_CHECKING:
     from eqsep.io.text import BadRows
@@ -142,9 +132,7 @@ class _Form:
 
 
 def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Dialect:
-    """The dialect of a file that begins with these whole lines.
-
-    `name` is the file, for messages; `tabs` says whether its ending promises tabs.
+    """The dialect of a file that begins with these whole lines; `tabs` if its ending promises them.
 
     >>> found = detect("day;amount\\n31.12.2024;1.234,5\\n", Layout(), name="a.csv")
     >>> found.columns, found.delimiter, found.said
@@ -169,8 +157,8 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     last = form.rows[form.titles + n - 1][1] if form.titles + n else 0
     columns = _names(table[:n]) if n else above or tuple(f"c{i + 1}" for i in range(len(table[0])))
     values = _values(table[n:], len(columns), layout)
-    decimal = layout.decimal or ("," if layout.thousands == "." else decimal_mark(values))
-    tried = notations(decimal, layout.thousands, delimiter=form.delimiter)
+    decimal = layout.decimal or ("," if layout.thousands == "." else marks.decimal_mark(values))
+    tried = marks.notations(decimal, layout.thousands, delimiter=form.delimiter)
     unseen = Notation(",", ".") if decimal == "," else None
     shown = {c: _notation(v, tried) or unseen for c, v in zip(columns, values, strict=True)}
     return Dialect(
@@ -211,8 +199,8 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
         return form if layout.skip is not None else _after_titles(form)
     if tabs and "\t" in lines[0]:
         return _divided(lines, "\t")
-    marks = [mark for mark in _MARKS if any(mark in line for line in lines)]
-    forms = [_divided(lines, mark) for mark in marks]
+    there = [mark for mark in _MARKS if any(mark in line for line in lines)]
+    forms = [_divided(lines, mark) for mark in there]
     if layout.skip is None:
         forms = [_after_titles(form) for form in forms]
     likely = [form for form in forms if form.agreement >= _AGREED]
@@ -224,7 +212,7 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
         return best
     if layout.skip is None and (below := _aligned_below(lines)):
         return replace(_split(lines, below[1]), titles=below[0])
-    first = max(marks, key=lines[0].count, default=_NOWHERE)
+    first = max(there, key=lines[0].count, default=_NOWHERE)
     return _divided(lines, first if first in lines[0] else _NOWHERE)
 
 
@@ -284,7 +272,7 @@ def _header_rows(table: Sequence[Row], layout: Layout) -> int:
     if layout.header is not None:
         return int(layout.header)
     first, *others = table
-    if others and is_ruler(others[0]):
+    if others and marks.is_ruler(others[0]):
         return 2
     rows = [row for row in others if len(row) == len(first)]
     at = [i for i, value in enumerate(first) if is_number(value)]
@@ -319,7 +307,7 @@ def _is_header(row: Row, numeric: Sequence[int]) -> bool:
 
 def _names(rows: Sequence[Row]) -> tuple[str, ...]:
     """The names of columns, joined from several rows; above an empty cell, the last name counts."""
-    rows = [row for row in rows if not is_ruler(row)] or rows
+    rows = [row for row in rows if not marks.is_ruler(row)] or rows
     last = rows[-1]
     if len(rows) == 1:
         return tuple(last if last.count("") < 2 else _numbered(last))
@@ -349,13 +337,13 @@ def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | No
     """How a column of numbers or dates is written, as its first values show; else None."""
     if not values:
         return None
-    for notation in in_signs_of(values, tried):
+    for notation in marks.in_signs_of(values, tried):
         if all(map(notation.reads, values)):
             return notation
     if all(map(_ISO_DATE.match, values)):
         return None
-    order = date_order(values)
-    return Notation(dates=order) if all(is_date(value, order) for value in values) else None
+    order = marks.date_order(values)
+    return Notation(dates=order) if all(marks.is_date(value, order) for value in values) else None
 
 
 def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> Iterable[str]:
@@ -369,7 +357,7 @@ def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> 
         yield f"values are divided by {_MARKS[form.delimiter]}"
     if n == 0 and layout.header is None:
         yield "the first line holds values, so columns are called c1, c2, …"
-    if n > 1 and not is_ruler(form.table[1]):
+    if n > 1 and not marks.is_ruler(form.table[1]):
         yield f"the first {n} lines name the columns: {quoted(_names(form.table[:n]), most=3)}"
 
 
@@ -442,6 +430,6 @@ def _starts(lines: Sequence[str]) -> tuple[int, ...]:
 def _numeric(rows: Sequence[Row]) -> int:
     """How many columns hold only numbers below their first value."""
     width = len(rows[0])
-    below = [row for row in rows[1:] if len(row) == width and not is_ruler(row)]
+    below = [row for row in rows[1:] if len(row) == width and not marks.is_ruler(row)]
     columns = zip(*below, strict=True)
     return sum(any(column) and all(is_number(v) for v in column if v) for column in columns)

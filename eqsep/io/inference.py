@@ -11,17 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eqsep.errors import Note, quoted, warn
+from eqsep.io import notation as marks
 from eqsep.io.dialect import Layout
-from eqsep.io.notation import (
-    MISSING,
-    PLAIN,
-    THOUSANDS,
-    Notation,
-    date_order,
-    in_signs_of,
-    notations,
-    read_date,
-)
+from eqsep.io.notation import MISSING, PLAIN, THOUSANDS, Notation
 from eqsep.tables.reading import NOTATION
 
 _ALL_DIGITS, _ZEROS = r"^\s*\d+\s*$", r"^\s*0\d+\s*$"
@@ -68,10 +60,7 @@ def annotated(field: pa.Field, notation: Notation, *, certain: bool = True) -> p
 
 
 def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
-    """The notations that a column may have, the likelier first: of its file, and of a model.
-
-    Numbers in another unit than the model's are not read.
-    """
+    """The notations that a column may have, the likelier first: of its file, and of a model."""
     shown, certain = notation_of(field)
     learnt = None if known is None else Notation.of(known)
     if shown is not None and learnt is not None and learnt.unit not in ("", shown.unit):
@@ -83,7 +72,7 @@ def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
 
 def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) -> pa.Table:
     """The table with columns of text, except `as_text`, in types that all their values allow."""
-    usual = notations(layout.decimal, layout.thousands, delimiter=",")
+    usual = marks.notations(layout.decimal, layout.thousands, delimiter=",")
     gone: dict[str, set[str]] = {}
     fields, columns = list(table.schema), table.columns
     for i, field in enumerate(table.schema):
@@ -151,7 +140,11 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
         times = clock_times(column)
         return Understood(column if times is None else times)
     first = pc.unique(column.slice(0, _FIRST).drop_null()).to_pylist()
-    return _in_notation(column, in_signs_of(first, tried)) or _dates(column) or Understood(column)
+    return (
+        _in_notation(column, marks.in_signs_of(first, tried))
+        or _dates(column)
+        or Understood(column)
+    )
 
 
 def plain_type(column: Any) -> pa.DataType:
@@ -234,7 +227,7 @@ def _dates(column: Any) -> Understood | None:
     first = column.slice(0, _FIRST).drop_null()
     if not _all(first, r"\d") or _some(first, r"^\s*[+-]?\d+\s*$"):
         return None
-    order = date_order(pc.unique(column.drop_null()).to_pylist())
+    order = marks.date_order(pc.unique(column.drop_null()).to_pylist())
     found = dates(column, order)
     if found is None:
         return None
@@ -245,7 +238,7 @@ def _dates(column: Any) -> Understood | None:
 
 def dates(column: Any, order: str) -> Any:
     """The column as dates, or None if some value is not a date."""
-    return _mapped(column, lambda text: read_date(text, order), pa.timestamp("us"))
+    return _mapped(column, lambda text: marks.read_date(text, order), pa.timestamp("us"))
 
 
 def clock_times(column: Any) -> Any:
@@ -283,5 +276,5 @@ def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
     found = _cast(column, *([pa.bool_()] if reads == "boolean" else _MOMENTS))
     if found is None and reads != "boolean":
         shown = next((n.dates for n in written if n.dates), "")
-        found = dates(column, shown or date_order(column.drop_null().to_pylist()))
+        found = dates(column, shown or marks.date_order(column.drop_null().to_pylist()))
     return column if found is None else found

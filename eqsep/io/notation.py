@@ -129,10 +129,7 @@ def without_minus(text: str) -> tuple[str, str]:
 
 
 def shared_minus(texts: Iterable[str]) -> str:
-    """The style of minus that all negative numbers share; "" if it is the usual one.
-
-    If all values are in brackets, or end in a minus, that means something else.
-    """
+    """The style of minus that all negative numbers share; "" if usual, or if all values have it."""
     styles = {without_minus(text)[1] for text in texts}
     one = styles - {""}
     return one.pop() if len(one) == 1 and styles != {"behind"} and styles != {"brackets"} else ""
@@ -199,10 +196,7 @@ def is_number(text: str) -> bool:
 
 
 def strange_numbers(values: Sequence[str]) -> list[str]:
-    """The distinct values that are not numbers like most others: words, other units or marks.
-
-    None if the values are few, or if they are not nearly all numbers.
-    """
+    """The distinct values that are not numbers like the others, if these are many and most."""
     numbers = [value for value in values if is_number(value)]
     if len(values) <= _FEW or len(numbers) < _MOSTLY * len(values):
         return []

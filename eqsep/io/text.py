@@ -27,25 +27,11 @@ from pyarrow import csv as arrow_csv
 from eqsep.arrays import objects
 from eqsep.errors import Note, UserError, counted, quoted, warn
 from eqsep.files import written_whole
+from eqsep.io import streams
 from eqsep.io.dialect import Dialect, Layout, detect
 from eqsep.io.inference import annotated, understood, without_missing
 from eqsep.io.notation import Notation, strange_numbers
-from eqsep.io.streams import (
-    QUOTE,
-    STANDARD_INPUT,
-    Parts,
-    Rejoined,
-    Remembered,
-    await_release,
-    decoded,
-    decoded_head,
-    divided,
-    lines_of,
-    not_encoded,
-    raw_stream,
-    read_fully,
-    western,
-)
+from eqsep.io.streams import QUOTE, STANDARD_INPUT, Parts, Rejoined, decoded
 from eqsep.io.writing import check_folder
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
@@ -63,10 +49,7 @@ _MOST = 0.1  # the largest share of distinct values that are set aside as mistak
 
 
 class BadRows:
-    """The file of bad rows: of each the file, the number, the reason, and its text.
-
-    It keeps the records of other files that were read before.
-    """
+    """The file of bad rows: of each the file, the number, the reason, and its text."""
 
     COLUMNS = ("file", "row", "reason", "text")
 
@@ -179,9 +162,9 @@ def ragged_line(path: str, file: "CsvFile") -> tuple[int, str] | None:
     """The first line with more values than names, or fewer, and its number; None if unknown."""
     if path == STANDARD_INPUT or not Path(path).is_file() or file.dialect.split is not None:
         return None
-    with raw_stream(path) as raw:
-        head, stream = decoded_head(raw, file.layout, name=path)
-        lines = map(decoded, lines_of(Rejoined(head, stream), name=path))
+    with streams.raw_stream(path) as raw:
+        head, stream = streams.decoded_head(raw, file.layout, name=path)
+        lines = map(decoded, streams.lines_of(Rejoined(head, stream), name=path))
         start = decoded(head)[: file.dialect.before].count("\n")
         rows = csv.reader(lines, delimiter=file.dialect.delimiter)
         before = 0
@@ -269,13 +252,10 @@ class CsvFile:
             self.rows.end()
 
     def _blocks(self, columns: Sequence[str]) -> Generator[pa.Table, None, bytes]:
-        """Parse blocks of whole lines in parallel up to the first quote; return what is left.
-
-        In quotes a line end may be part of a value, so from there on lines are not known.
-        """
+        """Parse lines in parallel up to a quote, in which a line may end; return what is left."""
         waiting, rest, end, size = deque[Future[pa.Table]](), b"", 1, _BLOCK
         with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
-            reading = pool.submit(read_fully, self.rows, size)
+            reading = pool.submit(streams.read_fully, self.rows, size)
             try:
                 while end:
                     wait({reading, *islice(waiting, 1)}, return_when=FIRST_COMPLETED)
@@ -287,7 +267,7 @@ class CsvFile:
                         lines, rest = rest + block[:end], block[end:] if end else rest + block
                         if end:
                             size = min(2 * size, _LARGEST)
-                            reading = pool.submit(read_fully, self.rows, size)
+                            reading = pool.submit(streams.read_fully, self.rows, size)
                             waiting.append(pool.submit(self._block, lines, columns))
                 while waiting:
                     yield waiting.popleft().result()
@@ -305,7 +285,7 @@ class CsvFile:
 
     def _streamed(self, first: bytes, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of these bytes and of the stream after them, parsed in sequence."""
-        source = Remembered(b"\n" + first, self.rows, most=2 * _BLOCK)
+        source = streams.Remembered(b"\n" + first, self.rows, most=2 * _BLOCK)
         rows: Any = io.BufferedReader(source, _BLOCK)
         held, batches = weakref.ref(rows), None
         try:
@@ -321,7 +301,7 @@ class CsvFile:
         finally:
             self.rows.end()
             rows = batches = None
-            await_release(held)
+            streams.await_release(held)
 
     def _parsed(
         self,
@@ -382,7 +362,7 @@ class CsvFile:
     def _western(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         """Bytes that are not UTF-8 as text in the encoding of Western Europe."""
         if self.layout.encoding is not None:
-            raise not_encoded(f"Column {name!r} of {self.name}", self.layout.encoding)
+            raise streams.not_encoded(f"Column {name!r} of {self.name}", self.layout.encoding)
         note_other(self.noted)
         coded = column.combine_chunks().dictionary_encode()
         texts = pa.array(map(decoded, coded.dictionary.to_pylist()), pa.string())
@@ -398,10 +378,7 @@ def note_other(noted: Event) -> None:
 
 
 def _plain_texts(coded: pa.ChunkedArray) -> pa.Array | None:
-    """Bytes as strings without a copy; None if some are empty or not ASCII.
-
-    Arrow's cast looks at each value by itself, which takes as long as the parsing.
-    """
+    """Bytes as strings, faster than Arrow's cast; None if some are empty or not ASCII."""
     if coded.num_chunks != 1 or coded.null_count:
         return None
     chunk = coded.chunk(0)
@@ -447,11 +424,11 @@ class JsonFile:
 def open_text(path: str, layout: Layout) -> Iterator[CsvFile | JsonFile]:
     """A text file, or standard input: JSON lines if it begins with a brace, else CSV."""
     name = "standard input" if path == STANDARD_INPUT else path
-    with raw_stream(path) as raw:
-        head, stream = decoded_head(raw, layout, name=name)
+    with streams.raw_stream(path) as raw:
+        head, stream = streams.decoded_head(raw, layout, name=name)
         try:
             if head.lstrip().startswith(b"{"):
-                lines = lines_of(Rejoined(head, stream), name=name)
+                lines = streams.lines_of(Rejoined(head, stream), name=name)
                 rows = _json_rows(lines, name, layout.bad_rows)
                 first = next(rows)
                 columns = list(dict.fromkeys(key for row in first for key in row))
@@ -475,14 +452,14 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
         head.decode()
     except UnicodeDecodeError as error:
         if layout.encoding is not None:
-            raise not_encoded(f"The first lines of {name}", layout.encoding) from error
+            raise streams.not_encoded(f"The first lines of {name}", layout.encoding) from error
         before = dialect.before
         note_other(noted)
     rows: Rejoined | Parts = Rejoined(head[before:], stream)
     if layout.bad_rows is not None and layout.encoding is None:
-        rows = Parts(western(rows, name=name, on_other=lambda: note_other(noted)), rows)
+        rows = Parts(streams.western(rows, name=name, on_other=lambda: note_other(noted)), rows)
     if dialect.split is not None:
-        rows = Parts(divided(rows, dialect.split, name=name), rows)
+        rows = Parts(streams.divided(rows, dialect.split, name=name), rows)
     return CsvFile(name=name, rows=rows, dialect=dialect, layout=layout, noted=noted)
 
 

@@ -77,11 +77,7 @@ def check_folder(path: Path) -> None:
 
 @contextmanager
 def table_writer(out: str, kind: str) -> Iterator[Write]:
-    """A function that appends a table; the file appears at the end, unless there is an error.
-
-    Standard output, devices and pipes are written to directly; a terminal gets no control
-    characters.
-    """
+    """A function that appends a table; a file appears at the end, unless there is an error."""
     path = Path(out)
     if out == STANDARD_OUTPUT:
         file = _Terminal(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
@@ -240,9 +236,7 @@ _OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
 
 
 def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """An Arrow array of numbers, truth values or texts without missing ones.
-
-    `pyarrow.array` would import pandas, if installed, which takes longer than a row.
+    """An Arrow array of values without missing ones; `pyarrow.array` would import pandas, slowly.
 
     >>> as_column(np.array(["a", "été"], dtype=object), pa.string()).to_pylist()
     ['a', 'été']

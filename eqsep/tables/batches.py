@@ -29,11 +29,7 @@ Batch = tuple[Any, Any]  # rows, and their labels or None
 
 @dataclass(frozen=True)
 class Source:
-    """Batches of rows, each with its labels or None; batches without rows are left out.
-
-    `read` starts to read them from the beginning, more than once if `again` is True; `read_labels`
-    does the same, but reads as little of the rows as it can.
-    """
+    """Batches of rows with labels or None, read from the beginning, more than once if `again`."""
 
     read: Callable[[], Iterator[Batch]]
     again: bool
@@ -48,10 +44,7 @@ class Source:
 
 
 def source_of(X: Any, y: Any, *, name: str) -> Source:
-    """The batches of `X`, for which `is_stream` holds; `y` names their column of labels, if any.
-
-    `name` is the caller, for the messages.
-    """
+    """The batches of a stream `X`; `y` names their column of labels, if any."""
     if y is not None and not isinstance(y, str):
         raise UserError(
             f"{name} was given batches of rows, so y must be the name of the column of labels, or "
@@ -86,10 +79,7 @@ def prefetched(batches: Iterator[B]) -> Iterator[B]:
 
 
 def record_batches(data: Any, columns: list[str] | None, rows: int) -> Iterator[Any]:
-    """At most `rows` rows of a dataset at a time, of some columns or all (None).
-
-    Few are read ahead, so that memory does not grow with the dataset.
-    """
+    """At most `rows` rows of a dataset at a time, of some columns or all; few are read ahead."""
     options: dict[str, Any] = {"columns": columns, "batch_size": rows}
     options |= {"batch_readahead": 2, "fragment_readahead": 1}
     files = _parquet_files(data)
@@ -192,10 +182,7 @@ def width(table: Table) -> int:
 
 
 def joined(parts: Sequence[Table]) -> Table:
-    """Tables of the same columns below each other.
-
-    A column without any value in one of them gets the kind it has in the others.
-    """
+    """Tables of the same columns below each other; empty columns take the kind of others."""
     columns = [_joined([part.columns[j] for part in parts]) for j in range(len(parts[0].columns))]
     groups = RowGroups.join([part.groups for part in parts])
     n_rows, weight = [part.n_rows for part in parts], None
@@ -349,10 +336,7 @@ class Reservoir(Generic[T]):
 
 
 class Strata(Generic[T]):
-    """A sample of at most `size` rows, with enough of those that cannot be normal.
-
-    Up to `most_others` of these may be sampled beyond their share.
-    """
+    """A sample of `size` rows: up to `most_others` that cannot be normal beyond their share."""
 
     def __init__(
         self, size: int, join: Callable[[list[T]], T], *, most_others: int = ANOMALIES
@@ -384,10 +368,7 @@ class Strata(Generic[T]):
         return self.n_normal + self.n_others <= self.size
 
     def sample(self) -> T:
-        """All rows if they fit; else some of each sort, those that may be normal last.
-
-        Up to a third are others: their share among all rows, or `most_others` if that is more.
-        """
+        """All rows if they fit; else some of each sort, those that may be normal last."""
         n = len(self._others)
         if not self.is_whole:
             share = self.n_others / (self.n_normal + self.n_others)
@@ -397,10 +378,7 @@ class Strata(Generic[T]):
 
 
 def frequent(counts: Counter[str], *, most: int) -> Counter[str]:
-    """The counts of at most `most` names, by Misra and Gries, so that counting can go on.
-
-    A count is too low by at most 1 / `most` of all that was counted, so every name with a larger
-    share stays.
+    """Counts of at most `most` names, by Misra and Gries: too low by 1 / `most` of all at most.
 
     >>> frequent(Counter("abracadabra"), most=2)
     Counter({'a': 3})

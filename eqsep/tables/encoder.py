@@ -8,26 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.engine.loops import compiled
 from eqsep.errors import EqsepWarning, UserError, warn
-from eqsep.schemas import (
-    DICT,
-    FLAG,
-    LARGE,
-    NONE,
-    NUMBER,
-    POSITIVE,
-    TEXT,
-    TEXTS,
-    Schema,
-    array_of,
-    check_parts,
-    damaged,
-    either,
-    entries,
-    items,
-    word,
-)
+from eqsep.schemas import Schema, check_parts, damaged, word
 from eqsep.tables.encodings import Category, Date, Encoding, Learnt, Number
 from eqsep.tables.reading import LARGEST, Column, Table, by_number, read_table
 
@@ -46,11 +30,7 @@ class DroppedColumnWarning(EqsepWarning):
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Which encoded columns are added up, since their differences always have the same sign.
-
-    The rank and the deviation of a number both rise with it, so the distances of two rows in these
-    add up, |a| + |b| = |a + b|, and one column does for both.
-    """
+    """Encoded columns added up that rise together, as |a| + |b| = |a + b|: rank and deviation."""
 
     first: np.ndarray  # the first encoded column that each packed one stands for
     twice: np.ndarray  # the packed columns that stand for two encoded ones
@@ -78,9 +58,7 @@ def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Encoder:
-    """What was learnt of the columns of a table.
-
-    A learnt column has *outputs*. Those with a weight above 0 make up an encoded row.
+    """What was learnt of a table's columns, whose outputs of weight above 0 are an encoded row.
 
     >>> encoder = Encoder.learn([{"size": 1.0}, {"size": 2.0}, {"size": 4.0}])
     >>> rows = encoder.encode([{"size": 4.0}, {"size": 1.0}])
@@ -107,10 +85,7 @@ class Encoder:
         max_new: float = 0.5,
         keeps_ids: str = "",
     ) -> Self:
-        """Learn each column of a table. The parameters are those of `TableEncoder`.
-
-        `keeps_ids` says how the caller can keep columns that look like ids, if that can be done.
-        """
+        """Learn each column of a table; the parameters are those of `TableEncoder`."""
         table = read_table(X, name="Detector")
         dropped = id_columns(table, max_new=max_new)
         if len(dropped) == len(table.columns):
@@ -232,10 +207,7 @@ class Encoder:
         return self._weighted.of_table(table.columns, table.n_rows)
 
     def encode_plain(self, X: Any) -> np.ndarray | None:
-        """The same for a list of dicts or an array of numbers, without making a table.
-
-        None if the columns are not those of the fit, or a value needs more careful reading.
-        """
+        """The same without making a table; None if the rows need more careful reading."""
         return self._weighted.of_plain(X)
 
     def transform(self, X: Any, *, name: str = "TableEncoder") -> np.ndarray:
@@ -356,7 +328,9 @@ class Encoder:
             weights = encoder.weights.tolist()
         except ZeroDivisionError:  # two values that are no deviation apart
             weights = []
-        if not all(0 <= weight <= math.sqrt(LARGE) for weight in weights) or not any(weights):
+        if not all(0 <= weight <= math.sqrt(schemas.LARGE) for weight in weights) or not any(
+            weights
+        ):
             damaged("the columns of its table cannot be weighed")
         return encoder
 
@@ -381,7 +355,7 @@ _NOTATION = {
     "thousands": word(".", ",", " ", "'"),
     "dates": word("day first", "month first"),
     "minus": word("behind", "brackets", "long"),
-    "missing": items(TEXT),
+    "missing": schemas.items(schemas.TEXT),
     "unit": Schema("a short string", lambda value, sizes: type(value) is str and len(value) <= 8),  # noqa: ARG005
 }
 
@@ -393,35 +367,35 @@ def _is_notation(value: Any, sizes: dict[str, int]) -> bool:
 
 
 _STATE = {
-    "names": either(NONE, TEXTS),
-    "numbered": FLAG,
-    "dropped": entries(TEXT),
-    "columns": items(either(NONE, DICT), least=1),
-    "notation": entries(Schema("a notation", _is_notation)),
+    "names": schemas.either(schemas.NONE, schemas.TEXTS),
+    "numbered": schemas.FLAG,
+    "dropped": schemas.entries(schemas.TEXT),
+    "columns": schemas.items(schemas.either(schemas.NONE, schemas.DICT), least=1),
+    "notation": schemas.entries(Schema("a notation", _is_notation)),
 }
 _NUMBER = {
     "kind": word("number"),
     "unit": word("number", "duration"),
     "forms": word(["quantile"], ["standard"], list(BOTH)),
-    "ranks": array_of(3, "knots"),
-    "centre": NUMBER,
-    "scale": POSITIVE,
-    "with_missing": FLAG,
+    "ranks": schemas.array_of(3, "knots"),
+    "centre": schemas.NUMBER,
+    "scale": schemas.POSITIVE,
+    "with_missing": schemas.FLAG,
 }
 _COLUMNS: Mapping[str, Mapping[str, Schema]] = {
     "number": _NUMBER,
     "date": {
         "kind": word("date"),
-        "elapsed": DICT,
+        "elapsed": schemas.DICT,
         "cycles": word([], ["hour"], ["weekday"], ["hour", "weekday"]),
     },
     "category": {
         "kind": word("category"),
-        "frequent": TEXTS,
-        "rare": TEXTS,
-        "with_missing": FLAG,
-        "boolean": FLAG,
-        "with_rare": FLAG,
+        "frequent": schemas.TEXTS,
+        "rare": schemas.TEXTS,
+        "with_missing": schemas.FLAG,
+        "boolean": schemas.FLAG,
+        "with_rare": schemas.FLAG,
     },
 }
 

@@ -46,10 +46,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 @dataclass(frozen=True)
 class Number:
-    """Numbers as ranks in [0, 1], on a robust standard scale, or both.
-
-    Where training had missing values, one more output says that a value is missing.
-    """
+    """Numbers as ranks in [0, 1], robust deviations or both, and whether they are missing."""
 
     unit: str  # "number", "date" or "duration"
     forms: list[str]  # "quantile", "standard"
@@ -160,10 +157,7 @@ class Number:
         return next(known, None)
 
     def _written(self, x: float, *, within: float) -> str:
-        """A number within a distance of `x`, as training has it: one of its values, or as round.
-
-        Where several round ones are so near, it is only "about" the one shown.
-        """
+        """A number within a distance of `x`, as round as in training; "about" if several are."""
         write, knots, n = WRITERS[self.unit], np.array(self.knots), self._decimals
         nearest = float(knots[np.abs(knots - x).argmin()])
         if abs(nearest - x) <= within:
@@ -184,10 +178,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Date:
-    """Elapsed seconds as a `Number`, then (sin, cos) of the hour and of the weekday.
-
-    The hour counts if the time of day varies in training, the weekday if a week is spanned.
-    """
+    """Elapsed seconds as a `Number`, then (sin, cos) of the hour and of the weekday."""
 
     elapsed: Number
     cycles: list[str]  # "hour", "weekday"
@@ -389,10 +380,7 @@ def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
 
 @shared
 def rank(x: Any, ranks: Any, first: int, last: int, width: Any) -> Any:
-    """The interpolated rank; beyond the range of training it approaches -1 and 2.
-
-    `ranks` are as in `Number.ranks`; the knots of the column go from `first` to `last`.
-    """
+    """The interpolated rank of `Number.ranks`; beyond training it approaches -1 and 2."""
     if x < ranks[KNOT, first]:
         return -beyond(ranks[KNOT, first] - x, width)
     if x > ranks[KNOT, last]:
@@ -422,10 +410,7 @@ def beyond(distance: Any, width: Any) -> Any:
 
 @shared
 def deviation(x: Any, scale: Any) -> Any:
-    """Robust deviations from the centre, by their logarithm where they are large.
-
-    `scale` is as in `Number.scales`.
-    """
+    """Robust deviations by `Number.scales`, and their logarithm where they are large."""
     z = (x - scale[CENTRE]) / scale[SCALE]
     size = abs(z) if abs(z) < scale[MOST] else scale[MOST]
     if size > 0:
@@ -494,10 +479,7 @@ class Numbers(NamedTuple):
 
 
 class Encoding:
-    """The rows of a table as a matrix; a row's bits do not depend on the other rows.
-
-    Columns of None were dropped. Outputs are multiplied by their weights, and left out where these
-    are 0.
+    """The rows of a table as a matrix of weighted outputs; a row does not depend on others.
 
     >>> size = Number.learn(column_of("size", np.array([1.0, 2.0, 4.0])), unit="number",
     ...                     forms=["quantile"])
@@ -539,11 +521,7 @@ class Encoding:
         return int(np.count_nonzero(self._weights))
 
     def of_plain(self, X: Any) -> np.ndarray | None:
-        """The matrix of a list of dicts or an array of numbers, without making a table.
-
-        None for anything else, if the columns are not those of training, or if a value needs more
-        careful reading.
-        """
+        """The matrix of dicts or numbers; None if they need a table, or more careful reading."""
         if isinstance(X, np.ndarray):
             fits = X.ndim == 2 and X.shape[1] == len(self._columns) and len(X)
             if not fits or self._names is not None or X.dtype.kind not in "iuf":

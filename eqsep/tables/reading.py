@@ -1,7 +1,4 @@
-"""Tables as they arrive: every library's frame, array or list as named columns.
-
-Nothing here imports pandas or polars: a frame is recognised by the library that its type is from.
-"""
+"""Tables as they arrive, from any library, as named columns; pandas and polars are not imported."""
 
 import datetime as dt
 import json
@@ -73,10 +70,7 @@ class Column:
     def coded(
         cls, name: str, names: list[str | None], rows: np.ndarray, *, categorical: bool = False
     ) -> "Column":
-        """A column of text, from its distinct texts and the place of each row's text among them.
-
-        Its values are made on first use.
-        """
+        """A column of text, from its distinct texts and the place of each row's text among them."""
         column = cls(name, "text", rows, categorical)
         del vars(column)["values"]
         vars(column)["_distinct"] = names, rows
@@ -97,11 +91,7 @@ class Column:
         return all(v is None for v in self.values)
 
     def numbers(self, kind: str) -> np.ndarray:
-        """The values as floats of a learnt `kind`: "number", "date" or "duration".
-
-        Truth values are 0 and 1, numbers are durations in seconds, and text is parsed; what cannot
-        be read is an error.
-        """
+        """The values as floats of a learnt kind; text is parsed, or refused."""
         if self.kind in _KINDS:
             if self.kind != kind and (self.kind, kind) not in _ALSO_READ and not self.is_empty:
                 raise UserError(
@@ -123,10 +113,7 @@ class Column:
         return [None if v != v else write(v) for v in self.values.tolist()]
 
     def names(self, *, truths: bool = False) -> tuple[list[str | None], np.ndarray]:
-        """The distinct texts, None if missing, and the place of each row's text among them.
-
-        With `truths`, 0, 1, "false", "TRUE", … are named "False" and "True".
-        """
+        """The distinct texts, None if missing, and the place of each row's text among them."""
         names, rows = self._distinct
         if truths and self.kind != "boolean":
             names = [None if v is None else truth_of(v) for v in names]
@@ -376,10 +363,7 @@ _Pieces = tuple[list[Any] | None, Sequence[_Values], set[int], int]
 
 
 def read_table(X: Any, *, name: str) -> Table:
-    """A frame, Arrow table, array, or list of rows or dicts as a `Table`.
-
-    Refuses one without rows or columns, or with two columns of one name. Names that are not text,
-    such as numbers and tuples, are written as text. `name` is the caller, for the messages.
+    """A frame, Arrow table, array, or list of rows or dicts as a `Table`; `name` is the caller.
 
     >>> table = read_table([{"size": 1, "shape": "round"}, {"size": 2}], name="TableEncoder")
     >>> [(column.name, column.kind) for column in table.columns]
@@ -453,10 +437,7 @@ def by_number(table: Table, known: Iterable[str]) -> Table:
 
 
 def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
-    """The table with the group and time of each row, given as values or as names of its columns.
-
-    Such columns are removed from the table.
-    """
+    """The table with group and time of each row, given as values, or as columns, which go."""
     if groups is None and time is None:
         return table
     numbers = [str(given) for given in (groups, time) if isinstance(given, Integral)]
@@ -545,11 +526,7 @@ def _notations(X: Any) -> dict[str, dict[str, Any]]:
 
 
 def is_stream(X: Any) -> bool:
-    """Whether `X` is batches of rows, not rows.
-
-    Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, or an iterable
-    other than an array, frame or list of rows. A list of batches begins with a frame, a table, an
-    array of two dimensions, or a pair with one of these.
+    """Whether `X` is batches: a dataset, a function, an iterable, or a list that begins with one.
 
     >>> rows = np.zeros((3, 2))
     >>> [is_stream(X) for X in (rows, rows.tolist(), [rows, rows], iter([(rows, [0, 1, 0])]))]
@@ -565,10 +542,7 @@ def is_stream(X: Any) -> bool:
 
 
 def row_parts(X: Any, *, most: int | None = None) -> list[Any]:
-    """`X`, in slices of at most `most` rows; a sparse matrix in slices that fit in memory dense.
-
-    A `Table` is not sliced.
-    """
+    """`X` in slices of at most `most` rows, a sparse one in small slices; a `Table` whole."""
     if not _is_sparse(X):
         n_rows = len(X) if isinstance(X, list | tuple) else getattr(X, "shape", (0,))[0]
         if most is None or n_rows <= most:
@@ -674,10 +648,7 @@ def _arrow_values(column: Any) -> _Values:
 
 
 def arrow_numbers(column: Any, *, missing: Any = None) -> np.ndarray:
-    """The numbers, times or truth values of an Arrow array; `missing` or NaN for nulls.
-
-    Its `to_numpy` would import pandas, if installed, which takes longer than many rows.
-    """
+    """The values of an Arrow array, NaN for nulls; its `to_numpy` would import pandas, slowly."""
     array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     valid, values = array.buffers()
     here, kind = slice(array.offset, array.offset + len(array)), str(array.type)
