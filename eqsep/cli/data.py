@@ -11,9 +11,7 @@ from eqsep.datasets.fetching import fetch_data, state_of
 from eqsep.datasets.home import named_home
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True)
-DataHome = Annotated[
-    Path | None, opt("FOLDER", "The folder of data sets; else EQSEP_DATA names it.", "--data-home")
-]
+_HOME = opt(None, "FOLDER", "The folder of data sets; else EQSEP_DATA names it.", "--data-home")
 
 
 @app.command("list")
@@ -24,7 +22,7 @@ def list_data() -> None:
 
 
 @app.command()
-def where(data_home: DataHome = None) -> None:
+def where(data_home: Path | None = _HOME) -> None:
     """Which of the files are in the data folder."""
     source = "the addresses of `eqsep data list`"
     home = named_home(data_home, wanted="data sets", source=source)
@@ -36,7 +34,7 @@ def where(data_home: DataHome = None) -> None:
 @app.command()
 def fetch(
     data_sets: Annotated[list[str], typer.Argument(metavar="DATA_SET...")],
-    data_home: DataHome = None,
+    data_home: Path | None = _HOME,
 ) -> None:
     """Download data sets and check them; existing files are not fetched again."""
     paths: list[Path] = []

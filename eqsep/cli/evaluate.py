@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import typer
@@ -20,8 +20,8 @@ from eqsep.arrays import objects
 from eqsep.checks import DataWarning, check_columns, check_dependence, check_labels, warn_of
 from eqsep.cli import options
 from eqsep.cli.console import Screen, opt, print_warnings, progress, table, with_ends
-from eqsep.cli.labelled import InputSpec, LabelColumn
-from eqsep.cli.test import name_lines
+from eqsep.cli.inputs import InputSpec, LabelColumn
+from eqsep.cli.test import name_lines, print_report
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
@@ -30,7 +30,6 @@ from eqsep.evaluation.names import try_names
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.progress import phase
-from eqsep.report import write_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import RowGroups, Table
@@ -41,36 +40,25 @@ _FEWEST = 2  # rows of a kind: one to train and one to test on
 @options.reads_tables
 def evaluate(
     context: typer.Context,
-    spec: Annotated[
-        InputSpec, options.Columns(label=options.Label, normal=options.Normal, **options.TRAINING)
-    ],
-    seen: Annotated[
-        list[str] | None, opt("KIND", "Fit with this kind as the seen one; else each.")
-    ] = None,
-    unlabelled: options.Unlabelled = "auto",
-    against: Annotated[
-        list[str] | None,
-        opt("METHODS", "Some of xgboost, random-forest, isolation-forest; repeatable."),
-    ] = None,
-    landmarks: options.Landmarks = None,
-    random_state: options.Seed = 0,
-    report: options.Report = None,
+    spec: InputSpec = options.columns(
+        label=options.LABEL, normal=options.NORMAL, **options.TRAINING
+    ),
+    seen: list[str] | None = opt(None, "KIND", "Fit with this kind as the seen one; else each."),
+    unlabelled: str = options.UNLABELLED,
+    against: list[str] | None = opt(
+        None, "METHODS", "Some of xgboost, random-forest, isolation-forest; repeatable."
+    ),
+    landmarks: int | None = options.LANDMARKS,
+    random_state: int = options.SEED,
+    report: Path | None = options.REPORT,
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
     options.check_report_out(report, spec.paths)
-    settings: dict[str, Any] = {
-        "n_landmarks": landmarks,
-        "random_state": random_state,
-        "unlabelled": unlabelled,
-    }
+    settings: dict[str, Any] = {"n_landmarks": landmarks, "random_state": random_state}
+    settings["unlabelled"] = unlabelled
     with print_warnings(), progress("eqsep evaluate", "reading"):
         results = evaluate_files(spec, settings, against=",".join(against or ()), seen=seen or ())
-    results = replace(results, command=options.this_command(context))
-    console = Screen()
-    print_results(console, results)
-    if report is not None:
-        write_report(results, report)
-        console.print_line(f"\nreport: {report}")
+    print_report(results, print_results, context, report)
 
 
 @dataclass(repr=False, eq=False)

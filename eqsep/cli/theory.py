@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from eqsep import theory
-from eqsep.cli.console import CommandGroup, Screen, table
+from eqsep.cli.console import CommandGroup, Screen, opt, table
 from eqsep.errors import UserError
 from eqsep.theory.certificate import Shattering
 
@@ -28,9 +28,9 @@ Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimens
 def closing(
     family: ClosingFamily,
     n_features: Dimension,
-    separators: Annotated[
-        int | None, typer.Option(help="Say how likely this many random ones close a region.")
-    ] = None,
+    separators: int | None = opt(
+        None, None, "Say how likely this many random ones close a region."
+    ),
 ) -> None:
     """The fewest separators of a family that enclose a finite volume."""
     number = theory.closing_number(family, n_features)
@@ -64,8 +64,7 @@ def rules(n_features: Dimension) -> None:
 
 @app.command()
 def shatters(
-    family: PlaneFamily,
-    points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
+    family: PlaneFamily, points: Path = opt(..., None, "A CSV file: a point a line, no header.")
 ) -> None:
     """Whether a family realises every labelling of the points; exit code 1 where it does not."""
     with points.open(newline="") as file:

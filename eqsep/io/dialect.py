@@ -127,17 +127,11 @@ class _Form:
 
     @property
     def numbers(self) -> float:
-        """The share of values that are numbers."""
         return sum(is_number(v) for row in self.table for v in row) / sum(map(len, self.table))
 
 
 def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Dialect:
-    """The dialect of a file that begins with these whole lines; `tabs` if its ending promises them.
-
-    >>> found = detect("day;amount\\n31.12.2024;1.234,5\\n", Layout(), name="a.csv")
-    >>> found.columns, found.delimiter, found.said
-    (('day', 'amount'), ';', ('values are divided by semicolons',))
-    """
+    """The dialect of a file that begins with these lines; `tabs` if its ending promises them."""
     lines = _LINE.findall(text)
     start = next((i for i in range(layout.skip or 0, len(lines)) if lines[i].strip()), None)
     if start is None:
@@ -192,7 +186,6 @@ def _header_in_comment(line: str, form: _Form) -> tuple[str, ...] | None:
 
 
 def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
-    """The lines divided in the likeliest way."""
     if layout.delimiter is not None:
         spaces = layout.delimiter == " "
         form = _split(lines, str.split) if spaces else _divided(lines, layout.delimiter)
@@ -268,7 +261,6 @@ def _after_titles(form: _Form) -> _Form:
 
 
 def _header_rows(table: Sequence[Row], layout: Layout) -> int:
-    """How many rows name the columns."""
     if layout.header is not None:
         return int(layout.header)
     first, *others = table
@@ -362,12 +354,7 @@ def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> 
 
 
 def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
-    """A function that divides aligned lines into values, some of them numbers; None if none does.
-
-    >>> split = aligned(["name     size", "page 1   2.5", "page 20  13"])
-    >>> split("page 3   0.5")
-    ['page 3', '0.5']
-    """
+    """A function that divides aligned lines into values, some of them numbers, if any does."""
     lines = [line.expandtabs().rstrip() for line in lines if line.strip()]
     if not lines:
         return None

@@ -20,7 +20,6 @@ from eqsep.io import text
 from eqsep.io.dialect import Layout
 from eqsep.io.inference import cast_as, is_text, notation_of, understood, written
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
-from eqsep.io.sheets import open_sheet
 from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged
 from eqsep.io.text import BadRows, CsvFile, JsonFile
 from eqsep.progress import expect, reporter
@@ -157,7 +156,7 @@ def _opened(path: str, kind: str, layout: Layout) -> "AbstractContextManager[Tab
     if not Path(path).is_file():
         raise UserError(f"{path} is a pipe or a device: these are only read as text. Copy it.")
     if kind == "sheet":
-        return nullcontext(open_sheet(path, layout))
+        return nullcontext(text.open_sheet(path, layout))
     return nullcontext(arrow_file(path, kind))
 
 
@@ -191,12 +190,8 @@ def whole(
         raise no_rows(paths)
     without_names = table.column_names[:2] == ["c1", "c2"]
     if without_names and table.num_columns > _WIDE * max(table.num_rows, 10):
-        warn(
-            Note(
-                f"The table has {table.num_columns:,} columns without names and only "
-                f"{table.num_rows:,} rows. If each column is a sample, transpose it first."
-            )
-        )
+        size = f"{table.num_columns:,} columns without names and only {table.num_rows:,} rows"
+        warn(Note(f"The table has {size}. If each column is a sample, transpose it first."))
     return table
 
 
@@ -253,7 +248,6 @@ def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[st
 
 
 def is_table(path: Path) -> bool:
-    """Whether the name of a file ends as that of a table does."""
     return ending_of(path) in _FORMATS
 
 
@@ -281,13 +275,11 @@ class ArrowFile:
         return self.data.schema.names
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:  # noqa: ARG002
-        """All rows, in the types of the file."""
         table = self._checked(self.data.to_table(columns=list(columns)))
         reporter("bytes")(Path(self.name).stat().st_size)
         return table
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some thousand rows at a time."""
         yield self._checked(self.data.schema.empty_table().select(list(columns)))
         report = reporter("bytes")
         row_size = Path(self.name).stat().st_size / max(self.data.count_rows(), 1)
@@ -389,9 +381,7 @@ def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Itera
             continue
         texts = values.to_pylist()
         found = {"numbers": strange_numbers(texts), "dates": strange_dates(texts)}
-        yield from (
-            MixedColumn(field.name, what, others) for what, others in found.items() if others
-        )
+        yield from (MixedColumn(field.name, what, odd) for what, odd in found.items() if odd)
 
 
 @dataclass(frozen=True)
@@ -443,9 +433,8 @@ def _typed(table: pa.Table, schema: pa.Schema, *, name: str, before: int) -> pa.
         kind = _kind(field.type)
         notation, _ = notation_of(field)
         known = None if notation is None else notation.state()
-        column = cast(
-            table.column(field.name), kind, written(table.schema.field(field.name), known)
-        )
+        field_read = table.schema.field(field.name)
+        column = cast(table.column(field.name), kind, written(field_read, known))
         if kind != "text" and is_text(column.type):
             bad = text.unreadable(column, field.name, kind)
             if bad is None:

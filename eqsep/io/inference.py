@@ -39,7 +39,6 @@ class Understood:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of this type are strings."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
@@ -54,7 +53,6 @@ def notation_of(field: pa.Field) -> tuple[Notation | None, bool]:
 
 
 def annotated(field: pa.Field, notation: Notation, *, certain: bool = True) -> pa.Field:
-    """The field with the notation of its column."""
     state = notation.state() | ({} if certain else {"certain": False})
     return field.with_metadata({NOTATION: json.dumps(state).encode()})
 
@@ -177,9 +175,8 @@ def _trimmed(column: Any, kind: pa.DataType) -> Any:
 def _all(column: Any, pattern: str) -> bool:
     """Whether all values match; the first ones are tried first."""
     parts = (column.slice(0, _FIRST), column)
-    return all(
-        pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in parts
-    )
+    matched = (pc.all(pc.match_substring_regex(part, pattern)) for part in parts)
+    return all(found.as_py() is not False for found in matched)
 
 
 def _in_notation(column: Any, tried: Sequence[Notation]) -> Understood | None:
@@ -237,7 +234,6 @@ def _dates(column: Any) -> Understood | None:
 
 
 def dates(column: Any, order: str) -> Any:
-    """The column as dates, or None if some value is not a date."""
     return _mapped(column, lambda text: marks.read_date(text, order), pa.timestamp("us"))
 
 

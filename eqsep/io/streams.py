@@ -67,7 +67,6 @@ def stamp_of(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
 
 @contextmanager
 def raw_stream(path: str) -> Iterator[Any]:
-    """The bytes of a file, unpacked, or of standard input."""
     if path == STANDARD_INPUT:
         yield _StandardInput()
     else:
@@ -220,7 +219,6 @@ class Parts(_Reading):
 
 
 def transcoded(stream: Any, encoding: str, *, name: str) -> Iterator[bytes]:
-    """A stream in another encoding as UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
         while data := stream.read(_HEAD):

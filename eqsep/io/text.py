@@ -1,17 +1,19 @@
-"""Text files as tables: CSV, plain or gzipped, and JSON lines; bad rows set aside in a file."""
+"""Text files and spreadsheets as tables: CSV and JSON lines; bad rows set aside in a file."""
 
 import csv
 import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 import weakref
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -25,14 +27,15 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from eqsep.arrays import objects
-from eqsep.errors import Note, UserError, counted, quoted, warn
+from eqsep.errors import MissingExtraError, Note, UserError, counted, did_you_mean, quoted, warn
 from eqsep.files import written_whole
-from eqsep.io import streams
+from eqsep.io import cells, streams
 from eqsep.io.dialect import Dialect, Layout, detect
 from eqsep.io.inference import annotated, understood, without_missing
 from eqsep.io.notation import Notation, strange_numbers
 from eqsep.io.streams import QUOTE, STANDARD_INPUT, Parts, Rejoined, decoded
 from eqsep.io.writing import check_folder
+from eqsep.progress import reporter
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
 ROWS_AT_ONCE = 8192
@@ -243,7 +246,6 @@ class CsvFile:
         return understood(table, self.layout, as_text=as_text)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows as strings, some thousand at a time."""
         try:
             yield self._block(b"", columns)
             rest = b"" if self.layout.bad_rows is not None else (yield from self._blocks(columns))
@@ -278,7 +280,6 @@ class CsvFile:
         return rest
 
     def _block(self, lines: bytes, columns: Sequence[str]) -> pa.Table:
-        """Whole lines without a quote."""
         rows = pa.BufferReader(b"\n" + lines)
         parsed = self._parsed(arrow_csv.read_csv, rows, columns, quotes=False, size=len(lines))
         return self._decoded(parsed)
@@ -348,7 +349,6 @@ class CsvFile:
 
     @cached_property
     def _fields(self) -> dict[str, pa.Field]:
-        """Columns of strings, with their notation."""
         fields = {name: pa.field(name, pa.string()) for name in self.columns}
         certain = self.dialect.decimal is not None
         for name, notation in self.dialect.notations.items():
@@ -413,11 +413,9 @@ class JsonFile:
         return understood(pa.table(arrays), self.layout, as_text=texts)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows as strings, some thousand at a time."""
         for rows in self.rows:
-            yield pa.table(
-                {c: pa.array([_text(row.get(c)) for row in rows], pa.string()) for c in columns}
-            )
+            texts = {c: [_text(row.get(c)) for row in rows] for c in columns}
+            yield pa.table({c: pa.array(values, pa.string()) for c, values in texts.items()})
 
 
 @contextmanager
@@ -461,6 +459,48 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
     if dialect.split is not None:
         rows = Parts(streams.divided(rows, dialect.split, name=name), rows)
     return CsvFile(name=name, rows=rows, dialect=dialect, layout=layout, noted=noted)
+
+
+def open_sheet(path: str, layout: Layout) -> CsvFile:
+    """A spreadsheet, whose titles, headers and columns of text are read as those of CSV."""
+    said = replace(layout, delimiter=",", encoding=None)
+    head, stream = streams.decoded_head(io.BytesIO(_cells(path, layout.sheet)), said, name=path)
+    reporter("bytes")(Path(path).stat().st_size)
+    return csv_file(path, head, stream, said)
+
+
+def _cells(path: str, wanted: str | None) -> bytes:
+    """The wanted sheet, or the first with cells, read in another process."""
+    try:
+        import python_calamine  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path} is a spreadsheet, and python-calamine, which reads such files, is not "
+            f'installed: pip install "eqsep[excel]", or save the sheet as CSV.'
+        ) from error
+    Path(path).open("rb").close()  # or raises why it cannot be opened
+    words = [sys.executable, "-P", cells.__file__, path, wanted or ""]
+    done = subprocess.run(words, capture_output=True, check=False)
+    if done.returncode == cells.REFUSED:
+        reason = done.stderr.decode(errors="replace").rstrip(".")
+        raise UserError(f"{path} cannot be read: {reason}. Check that it is whole.")
+    if done.returncode:
+        raise UserError(
+            f"{path} cannot be read: it is damaged, or its cells take more memory than 4 GB. Save "
+            f"the sheet as CSV."
+        )
+    found = json.loads(done.stderr)
+    name, there = found["sheet"], found["sheets"]
+    if wanted is not None and wanted not in there:
+        raise UserError(
+            f"{path} has no sheet {wanted!r}: its sheets are {quoted(there)}."
+            f"{did_you_mean([wanted], there)}"
+        )
+    if name is None:
+        raise UserError(f"{path} is empty: expected a sheet with a header and rows below it.")
+    if wanted is None and len(there) > 1:
+        warn(Note(f"Read the sheet {name!r} of {quoted(there)}; name another sheet to read it."))
+    return done.stdout
 
 
 def _json_rows(
@@ -511,7 +551,6 @@ def _text(value: Any) -> str | None:
 
 
 def check_once(columns: Sequence[str], name: str) -> None:
-    """Refuse two columns of one name."""
     twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise UserError(

@@ -39,7 +39,6 @@ class Source:
         return (batch for batch in self.read() if _n_rows(batch[0]))
 
     def labels(self) -> Iterator[tuple[int, Any]]:
-        """How many rows each batch has, and their labels."""
         return ((_n_rows(rows), y) for rows, y in self.read_labels())
 
 
@@ -237,7 +236,6 @@ class LabelledRows(Generic[T]):
     positions: np.ndarray
 
     def take(self, rows: np.ndarray) -> "LabelledRows[T]":
-        """Some of the rows, by position."""
         return LabelledRows(_taken(self.rows, rows), self.y[rows], self.positions[rows])
 
     def after(self, n: int) -> "LabelledRows[T]":
@@ -262,11 +260,7 @@ def _taken(rows: Any, chosen: np.ndarray) -> Any:
 
 
 def sample_size(width: int, *, most: int | None = None) -> int:
-    """How many rows of `width` numbers a sample has: `CELLS` numbers, at most `SAMPLE` rows.
-
-    >>> sample_size(50), sample_size(2000)
-    (100000, 20000)
-    """
+    """How many rows of `width` numbers a sample has: `CELLS` numbers, at most `SAMPLE` rows."""
     return min(SAMPLE if most is None else most, max(CELLS // max(width, 1), 1000))
 
 
@@ -277,11 +271,6 @@ class Reservoir(Generic[T]):
     merge into the reservoir of all their rows. By the inequality of Dvoretzky, Kiefer and Wolfowitz
     with Massart's constant, the distribution function of the sample is within √(ln(2 / δ) / 2 size)
     of that of all rows with probability 1 - δ: within 0.0052 for 100,000 rows and δ = 0.01.
-
-    >>> reservoir = Reservoir(3, np.concatenate)
-    >>> reservoir.add(np.arange(5), np.array([0.9, 0.1, 0.5, 0.2, 0.4]))
-    >>> reservoir.rows()
-    array([1, 3, 4])
     """
 
     def __init__(self, size: int, join: Callable[[list[T]], T]) -> None:
@@ -347,7 +336,6 @@ class Strata(Generic[T]):
         self._others: Reservoir[T] = Reservoir(size, join)
 
     def add(self, rows: T, *, is_normal: np.ndarray, rng: np.random.Generator) -> None:
-        """Add rows."""
         priorities = rng.random(len(is_normal))
         self._normal.add(rows, np.where(is_normal, priorities, np.inf))
         self._others.add(rows, np.where(is_normal, np.inf, priorities))
@@ -364,7 +352,6 @@ class Strata(Generic[T]):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the sample holds all rows."""
         return self.n_normal + self.n_others <= self.size
 
     def sample(self) -> T:
@@ -378,11 +365,7 @@ class Strata(Generic[T]):
 
 
 def frequent(counts: Counter[str], *, most: int) -> Counter[str]:
-    """Counts of at most `most` names, by Misra and Gries: too low by 1 / `most` of all at most.
-
-    >>> frequent(Counter("abracadabra"), most=2)
-    Counter({'a': 3})
-    """
+    """Counts of at most `most` names, by Misra and Gries: too low by 1 / `most` of all at most."""
     if len(counts) <= most:
         return counts
     least = sorted(counts.values())[-most - 1]

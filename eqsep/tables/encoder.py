@@ -58,15 +58,7 @@ def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Encoder:
-    """What was learnt of a table's columns, whose outputs of weight above 0 are an encoded row.
-
-    >>> encoder = Encoder.learn([{"size": 1.0}, {"size": 2.0}, {"size": 4.0}])
-    >>> rows = encoder.encode([{"size": 4.0}, {"size": 1.0}])
-    >>> rows.shape, encoder.pack(rows).shape
-    ((2, 2), (2, 1))
-    >>> encoder.decode(0, encoder.outputs_of(rows)[0])
-    '4'
-    """
+    """What was learnt of a table's columns, whose outputs of weight above 0 are an encoded row."""
 
     columns: tuple[Learnt | None, ...]  # None where a column was dropped
     names: tuple[str, ...] | None = None  # None if tables are matched by position
@@ -96,11 +88,8 @@ class Encoder:
                 topic="no_column",
             )
         if dropped:
-            warn(
-                DroppedColumnWarning(
-                    f"Columns were dropped: {_listed(dropped)}.", hint=f"{_CONVERT}{keeps_ids}."
-                )
-            )
+            message = f"Columns were dropped: {_listed(dropped)}."
+            warn(DroppedColumnWarning(message, hint=f"{_CONVERT}{keeps_ids}."))
 
         def learn(column: Column) -> Learnt:
             if column.is_empty or column.kind in ("text", "mixed", "boolean"):
@@ -126,7 +115,6 @@ class Encoder:
 
     @property
     def by_name(self) -> dict[str, Learnt | None]:
-        """What was learnt of each column, by its name."""
         return dict(zip(self.column_names, self.columns, strict=True))
 
     @cached_property
@@ -189,12 +177,8 @@ class Encoder:
             )
         if named or table.named:
             has, was = ("has", "without") if table.named else ("does not have valid", "with")
-            warn(
-                ColumnMatchWarning(
-                    f"X {has} feature names, but {name} was fitted {was} feature names: columns "
-                    f"are matched by position."
-                )
-            )
+            fitted = f"{name} was fitted {was} feature names: columns are matched by position."
+            warn(ColumnMatchWarning(f"X {has} feature names, but {fitted}"))
         pairs = zip(names, table.columns, strict=True)
         columns = [Column(n, c.kind, c.values) for n, c in pairs]
         return replace(table, columns=columns, named=named)
@@ -219,9 +203,8 @@ class Encoder:
     def encode_column(self, j: int, column: Column) -> np.ndarray:
         """The encoded columns of one input column.  -> (n_values, k)"""
         weights = self.weights[self.output_source == j]
-        return Encoding([self.columns[j]], weights, np.float32).of_table(
-            [column], len(column.values)
-        )
+        encoding = Encoding([self.columns[j]], weights, np.float32)
+        return encoding.of_table([column], len(column.values))
 
     @cached_property
     def _weighted(self) -> Encoding:
@@ -273,7 +256,6 @@ class Encoder:
 
     @property
     def name_columns(self) -> dict[str, Category]:
-        """The learnt columns of names."""
         found = self.by_name.items()
         return {n: c for n, c in found if isinstance(c, Category) and not c.boolean}
 
@@ -299,7 +281,6 @@ class Encoder:
         return {name: getattr(self, name) for name in parts}
 
     def state(self) -> dict[str, Any]:
-        """The parts of a model file."""
         return {
             "names": None if self.names is None else [str(name) for name in self.names],
             "dropped": {str(name): reason for name, reason in self.dropped.items()},
@@ -309,7 +290,6 @@ class Encoder:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The encoder of these parts."""
         check_parts(state, _STATE, "Encoder", optional=("numbered",))
         columns = [None if c is None else _column(c) for c in state["columns"]]
         names = state["names"]
@@ -423,13 +403,6 @@ def _number(state: dict[str, Any]) -> Number:
         in_range = np.abs(knots).max() <= LARGEST and ranks[0] >= 0 and ranks[-1] <= 1
     if not (in_order and in_range and abs(state["centre"]) <= LARGEST):
         damaged("the numbers of a column of its table are not finite, or not in order")
-    return Number(
-        unit=state["unit"],
-        forms=state["forms"],
-        knots=knots.tolist(),
-        low=low.tolist(),
-        high=high.tolist(),
-        centre=float(state["centre"]),
-        scale=float(state["scale"]),
-        with_missing=state["with_missing"],
-    )
+    parts = {part: state[part] for part in ("unit", "forms", "with_missing")}
+    parts |= {"knots": knots.tolist(), "low": low.tolist(), "high": high.tolist()}
+    return Number(**parts, centre=float(state["centre"]), scale=float(state["scale"]))

@@ -45,7 +45,6 @@ class TensorEncoding:
 
     @classmethod
     def of(cls, encoder: Encoder, device: str) -> "TensorEncoding":
-        """The encoding of an encoder's weighted outputs."""
         encoding = Encoding(list(encoder.columns), encoder.weights, np.float32)
         return cls(encoding, resolve_device(device))
 
@@ -59,9 +58,8 @@ class TensorEncoding:
         for row, column in zip(there.numpy(), numbers, strict=True):
             row[:] = column
         names = []
-        for (rows, output), (_, _, (places, heights)) in zip(
-            coded, self._encoding.categories, strict=True
-        ):
+        pairs = zip(coded, self._encoding.categories, strict=True)
+        for (rows, output), (_, _, (places, heights)) in pairs:
             codes = torch.as_tensor(rows)
             codes = codes.pin_memory() if pinned else codes
             names.append((codes, places[output], heights[output].astype(np.float32)))
@@ -82,9 +80,8 @@ class TensorEncoding:
             values = torch.where(gone[some], self._missing[output, some], values)
             out[self._places[some, output]] = values.float()
         some = np.flatnonzero(self._places[:, enc.MISSING] >= 0)
-        out[self._places[some, enc.MISSING]] = (
-            gone[some] * self._weights[enc.MISSING, some]
-        ).float()
+        marked = gone[some] * self._weights[enc.MISSING, some]
+        out[self._places[some, enc.MISSING]] = marked.float()
         at = torch.arange(n, **there)
         for codes, places, heights in columns.names:
             rows = codes.to(self._device, non_blocking=True)
