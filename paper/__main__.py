@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from eqsep.cli.console import Screen, print_errors
-from eqsep.cli.options import Ray
+from eqsep.cli.options import RAY
 from eqsep.errors import UserError
 from paper.cells import OUT
 
@@ -34,7 +34,7 @@ def reproduce(  # noqa: PLR0913  the options of a command
     keep_stale: Annotated[
         bool, typer.Option(help="Keep results of code that has changed; the page counts them.")
     ] = False,
-    ray: Ray = None,
+    ray: str | None = RAY,
 ) -> None:
     """Measure the paper's tables and figures anew, and say which published figures hold.
 

@@ -21,6 +21,7 @@ from eqsep.tables.batches import (
     joined,
     prefetched,
     record_batches,
+    sample_size,
     source_of,
     tables,
 )
@@ -246,3 +247,23 @@ def test_frequent_names_stay_and_are_counted_too_low_by_little(words):
         assert len(counts) <= 4
     for word, n in true.items():
         assert n - len(words) / 4 <= counts[word] <= n
+
+
+def test_a_sample_of_wide_rows_has_fewer():
+    assert (sample_size(50), sample_size(2000)) == (100_000, 20_000)
+
+
+def test_a_reservoir_keeps_the_lowest_priorities_in_order():
+    reservoir = Reservoir(3, np.concatenate)
+    reservoir.add(np.arange(5), np.array([0.9, 0.1, 0.5, 0.2, 0.4]))
+    assert reservoir.rows().tolist() == [1, 3, 4]
+
+
+def test_frequent_names_stay_with_counts_that_are_too_low():
+    assert frequent(Counter("abracadabra"), most=2) == {"a": 3}
+
+
+def test_a_list_of_rows_is_no_stream_and_a_list_of_batches_is():
+    rows = np.zeros((3, 2))
+    given = (rows, rows.tolist(), [rows, rows], iter([(rows, [0, 1, 0])]))
+    assert [is_stream(X) for X in given] == [False, False, True, True]

@@ -145,7 +145,7 @@ def bugged(monkeypatch, error):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("eqsep.cli.theory.vc_dimension", fail)
+    monkeypatch.setattr("eqsep.theory.vc_dimension", fail)
 
 
 def test_a_fault_of_the_software_keeps_its_traceback(monkeypatch):

@@ -8,14 +8,17 @@ import typer
 
 from eqsep.cli.console import (
     BROKEN_PIPE,
+    Job,
     Screen,
     debugging,
+    format_counts,
     print_errors,
     print_stderr,
     print_warnings,
     sentence,
     table,
 )
+from eqsep.cli.options import method_names
 from eqsep.errors import (
     EqsepWarning,
     MissingExtraError,
@@ -139,3 +142,27 @@ def test_a_long_kind_goes_on_in_the_next_line(capsys):
     assert "…" not in shown
     below = shown.splitlines()[3:]
     assert "".join(word for line in below for word in line.split()[:1]) == "exfiltration"
+
+
+def test_a_job_says_its_phase_and_the_share_that_is_done():
+    job = Job("eqsep fit", "reading")
+    job.phase("learning", total=4)
+    job.advance(4)
+    assert job.line == "eqsep fit: learning, 100 %"
+
+
+def test_an_error_is_one_line_in_the_words_of_the_command():
+    absent = FileNotFoundError(2, "No such file or directory", "rows.csv")
+    assert sentence(absent) == "rows.csv: no such file or directory."
+    few = ParameterError("n_landmarks", expected="at least 2", got=1)
+    assert sentence(few) == "--landmarks must be at least 2, got 1."
+
+
+def test_counts_name_labels_that_are_numbers_as_labels():
+    assert format_counts({"normal": 1200, "leak": 3}) == "1,200 normal, 3 leak"
+    assert format_counts({"0": 1200, "1": 3}) == "1,200 labelled 0, 3 labelled 1"
+
+
+def test_methods_are_named_in_any_order():
+    known = ["isolation-forest", "xgboost"]
+    assert method_names("xgboost, isolation-forest", known) == ["xgboost", "isolation-forest"]

@@ -12,16 +12,19 @@ import pyarrow as pa
 import pytest
 
 from eqsep.errors import Note, UserError
-from eqsep.io.dialect import Dialect, Layout, detect
+from eqsep.io.dialect import Dialect, Layout, aligned, detect
 from eqsep.io.files import cast, open_file
 from eqsep.io.inference import written
 from eqsep.io.notation import (
     Notation,
+    bare,
     date_order,
     decimal_mark,
     is_number,
     read_date,
+    shared_unit,
     strange_numbers,
+    without_minus,
 )
 from eqsep.io.streams import encoding_of
 
@@ -480,3 +483,50 @@ def test_a_backslash_before_a_quote_is_told_from_one_at_the_end_of_a_value(tmp_p
     }
     path.write_text('a,b\n"C:\\dir\\",5\n"D:\\",6\n')
     assert read(path, Layout())[0].to_pydict() == {"a": ["C:\\dir\\", "D:\\"], "b": [5, 6]}
+
+
+def test_a_dialect_is_found_and_said():
+    found = detect("day;amount\n31.12.2024;1.234,5\n", ANY, name="a.csv")
+    assert (found.columns, found.delimiter) == (("day", "amount"), ";")
+    assert found.said == ("values are divided by semicolons",)
+
+
+def test_aligned_lines_are_divided_below_their_header():
+    split = aligned(["name     size", "page 1   2.5", "page 20  13"])
+    assert split("page 3   0.5") == ["page 3", "0.5"]
+
+
+def test_numbers_are_read_in_one_notation():
+    texts = ("1.234,5", "12", "1.5", "a")
+    assert [GERMAN.reads(text) for text in texts] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("5,50-", ("5,50", "behind")),
+        ("(5)", ("5", "brackets")),
+        ("−5", ("5", "long")),
+        ("-5", ("-5", "")),
+    ],
+)
+def test_a_minus_may_be_in_an_unusual_place(text, found):
+    assert without_minus(text) == found
+
+
+def test_units_are_taken_from_numbers_alone():
+    assert bare("-1.234,50 EUR") == ("-1.234,50", "€")
+    assert bare("$5") == ("5", "$")
+    assert bare("12 apples") == ("12 apples", "")
+    shared = (shared_unit(texts) for texts in (["5 €", "7 EUR"], ["5 €", "7 $"], ["5 €", "7"]))
+    assert list(shared) == ["€", "", ""]
+
+
+def test_a_decimal_mark_is_known_if_some_number_shows_it():
+    assert decimal_mark([["1,5", "2"], ["1.234"]]) == ","
+    assert decimal_mark([["1.234"], ["12"]]) is None
+
+
+def test_dates_are_read_by_day_and_by_the_name_of_the_month():
+    assert read_date("31.12.2024", "day first") == dt.datetime(2024, 12, 31)
+    assert read_date("Dec 31, 2024 5:04 PM", "day first") == dt.datetime(2024, 12, 31, 17, 4)

@@ -16,7 +16,8 @@ from eqsep.errors import UserError
 from eqsep.persistence.files import Reader, Writer
 from eqsep.schemas import ModelFileError
 from eqsep.tables.encoder import ColumnMatchWarning, DroppedColumnWarning, Encoder
-from eqsep.tables.encodings import Category, Number
+from eqsep.tables.encodings import Category, Encoding, Number
+from eqsep.tables.reading import column_of
 
 FRAME = make_mixed_demo(n_samples=300, as_frame=True, random_state=0).X
 NOON = dt.datetime(2024, 1, 1, 12)
@@ -228,3 +229,17 @@ def test_encoders_of_other_rows_are_not_the_same(encoder):
 def test_parts_that_do_not_fit_together_are_refused(change, message, encoder):
     with pytest.raises(ModelFileError, match=message):
         Encoder.from_state(encoder.state() | change)
+
+
+def test_rows_are_encoded_packed_and_decoded():
+    encoder = Encoder.learn([{"size": 1.0}, {"size": 2.0}, {"size": 4.0}])
+    rows = encoder.encode([{"size": 4.0}, {"size": 1.0}])
+    assert (rows.shape, encoder.pack(rows).shape) == ((2, 2), (2, 1))
+    assert encoder.decode(0, encoder.outputs_of(rows)[0]) == "4"
+
+
+def test_a_matrix_has_the_weighted_outputs_of_numbers():
+    values = column_of("size", np.array([1.0, 2.0, 4.0]))
+    size = Number.learn(values, unit="number", forms=["quantile"])
+    found = Encoding([size], np.ones(1), np.float32).of_plain(np.array([[3.0], [np.nan]]))
+    assert found.tolist() == [[0.75], [-2.0]]

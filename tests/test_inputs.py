@@ -8,7 +8,15 @@ import pyarrow as pa
 import pytest
 
 from eqsep import Detector
-from eqsep.cli.labelled import MOST_KINDS, InputSpec, numbers_of, read_label_column, y_for
+from eqsep.cli.inputs import (
+    MOST_KINDS,
+    InputSpec,
+    as_label,
+    is_usual_normal,
+    numbers_of,
+    read_label_column,
+    y_for,
+)
 from eqsep.errors import EqsepWarning, Note, UserError
 from eqsep.io.dialect import Layout
 from eqsep.labels import WITHOUT
@@ -240,3 +248,15 @@ def test_a_fitted_detector_knows_its_labels_in_any_spelling():
         found = y_for(detector.model_.evidence.labels, column, name="kind", missing=["-1"])
     assert len(told) == 2
     assert found.tolist() == ["Normal", "Scan", "flood", None]
+
+
+def test_some_words_usually_stand_for_normal_rows():
+    assert [is_usual_normal(word) for word in ("Benign", "0", "flood")] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "known", "meant"),
+    [("1.0", ["1", "2"], "1"), ("Fine ", ["fine", "bad"], "fine"), ("x", ["y"], "x")],
+)
+def test_a_label_is_meant_in_other_spellings(said, known, meant):
+    assert as_label(said, known) == meant

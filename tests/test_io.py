@@ -13,6 +13,7 @@ from eqsep import Detector
 from eqsep.detector import Config
 from eqsep.errors import Note, UserError
 from eqsep.io import open_table, read_table, write_table
+from eqsep.io.writing import as_column, output_format, with_nulls
 
 ROWS = "id;day;amount;shape\n007;31.12.2024;1.234,50 €;round\n008;01.01.2025;n/a;flat\n"
 
@@ -225,7 +226,7 @@ def test_a_name_of_no_encoding_is_a_damaged_file(tmp_path):
 def test_a_quote_that_is_never_closed_is_not_looked_for_line_by_line(tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_text('x,y\n1,"' + "a\n" * 2**20)
-    monkeypatch.setattr("eqsep.io.files.ragged_line", lambda *_: pytest.fail("it is read again"))
+    monkeypatch.setattr("eqsep.io.text.ragged_line", lambda *_: pytest.fail("it is read again"))
     with pytest.raises(UserError, match="longer than 1 MB, or a quote is never closed"):
         read_table(path)
 
@@ -235,3 +236,13 @@ def test_a_line_without_end_is_refused_where_bad_rows_are_set_aside(tmp_path):
     path.write_text("x,y\n1," + "a" * 2**23)
     with pytest.raises(UserError, match=r"A line of .*t\.csv is longer than 4 MB"):
         read_table(path, bad_rows=tmp_path / "bad.csv")
+
+
+def test_the_format_is_asked_for_or_the_ending_of_the_name():
+    asked = [("scores.csv.gz", None), ("-", None), ("-", "jsonl")]
+    assert [output_format(*one) for one in asked] == ["csv", "csv", "jsonl"]
+
+
+def test_columns_of_arrow_are_made_without_pandas():
+    assert as_column(np.array(["a", "été"], dtype=object), pa.string()).to_pylist() == ["a", "été"]
+    assert with_nulls(np.array([0.5, np.nan])).to_pylist() == [0.5, None]

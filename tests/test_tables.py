@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from eqsep.persistence.files import Reader, Writer
 from eqsep.tables import TableEncoder
 from eqsep.tables.encoder import ColumnMatchWarning, Encoder
+from eqsep.tables.reading import column_name, column_of, read_table
 
 FORMS = ["quantile", "standard", "both"]
 every_form = pytest.mark.parametrize("columns", FORMS)
@@ -504,3 +505,16 @@ def test_the_work_of_matching_columns_does_not_grow_with_their_square(monkeypatc
     with pytest.warns(ColumnMatchWarning, match="new"):
         encoder.transform([dict.fromkeys([*reversed(names), "new"], 1.5)])
     assert 0 < len(listed) < 10  # and not once for each column
+
+
+def test_columns_have_the_kind_that_their_values_share():
+    column = column_of("size", np.array([1, None, 2.5], dtype=object))
+    assert column.kind == "number"
+    assert_array_equal(column.values, [1, np.nan, 2.5])
+    table = read_table([{"size": 1, "shape": "round"}, {"size": 2}], name="TableEncoder")
+    assert [(c.name, c.kind) for c in table.columns] == [("size", "number"), ("shape", "text")]
+
+
+def test_numbers_that_name_columns_are_text():
+    names = [column_name(name) for name in ("a", 1, np.int64(1), ("a", np.int64(1)), None)]
+    assert names == ["a", "1", "1", "('a', 1)", "None"]

@@ -9,7 +9,7 @@ import pytest
 
 from eqsep.cli import fit as training_data
 from eqsep.cli.fit import FileRows, FileSample, is_large, read_training_data, sample_files
-from eqsep.cli.labelled import InputSpec
+from eqsep.cli.inputs import InputSpec
 from eqsep.errors import UserError
 from eqsep.io.dialect import Layout
 from eqsep.labels import WITHOUT

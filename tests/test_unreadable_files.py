@@ -21,7 +21,7 @@ from eqsep import load_model
 from eqsep.cli import app
 from eqsep.cli import fit as training_data
 from eqsep.cli.console import sentence
-from eqsep.cli.labelled import InputSpec
+from eqsep.cli.inputs import InputSpec
 from eqsep.detector import Model
 from eqsep.errors import EqsepWarning, Note, UserError
 from eqsep.io.dialect import Layout

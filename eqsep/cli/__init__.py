@@ -1,58 +1,46 @@
-"""The command `eqsep`: its commands, and what the project file adds to their options.
-
-A command's module is imported when the command runs, so `eqsep --help` imports none of them.
-"""
+"""The command `eqsep`: its commands, each imported when it runs, and what the project file adds."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
 import typer
 from typer.main import get_command
 
 from eqsep import __version__
-from eqsep.cli.console import CommandGroup, Screen, debugging, verbose
+from eqsep.cli.console import CommandGroup, Screen, debugging, flag, verbose
 from eqsep.cli.project import COLUMN_LISTS, ENDING, NAME, Project, current_project, quoted_column
 from eqsep.errors import UserError
 
-
-class Command(NamedTuple):
-    """Where a command is (a function or an app of a module) and what `eqsep --help` shows of it."""
-
-    place: str
-    help: str
-
-
-COMMANDS = {
-    "demo": Command("demo:demo", "Catch kinds of anomaly nobody has labelled, on built-in data."),
-    "init": Command("init:init", "Look at a table and write eqsep.toml, the project file."),
-    "fit": Command("fit:fit", "Learn normal rows and the labelled kinds of anomaly from files."),
-    "score": Command("score:score", "Score rows: score, p_value, alarm, kind and its probability."),
-    "explain": Command("explain:explain", "Show which columns drive the highest scores."),
-    "learn": Command("learn:learn", "Teach a model more labelled rows."),
-    "forget": Command("learn:forget", "Make a model unlearn rows, exactly."),
-    "suspects": Command("learn:suspects", "List normal rows that may be anomalies, for review."),
-    "merge": Command("models:merge", "Merge models into one that knows the rows of all."),
-    "test": Command("test:test", "Measure a model on labelled rows: recall, names, false alarms."),
-    "evaluate": Command("evaluate:evaluate", "Hide each kind in turn and measure what is found."),
-    "backtest": Command("backtest:backtest", "Replay labelled rows in time order."),
-    "watch": Command("watch:watch", "Check whether new rows still look like the training rows."),
-    "info": Command("models:info", "Show a model's columns, kinds, settings and promise."),
-    "export": Command("models:export", "Write a model as an ONNX graph."),
-    "serve": Command("serve:app", "Run the service: an API, and a console to judge alarms."),
-    "mcp": Command("serve:mcp", "Let an assistant read alarms and propose verdicts (MCP)."),
-    "data": Command("data:app", "List, find and download the real data sets."),
-    "theory": Command("theory:app", "Closing numbers, VC dimensions and shattering."),
+COMMANDS = {  # a function or an app of a module, and what `eqsep --help` shows of it
+    "demo": ("demo:demo", "Catch kinds of anomaly nobody has labelled, on built-in data."),
+    "init": ("init:init", "Look at a table and write eqsep.toml, the project file."),
+    "fit": ("fit:fit", "Learn normal rows and the labelled kinds of anomaly from files."),
+    "score": ("score:score", "Score rows: score, p_value, alarm, kind and its probability."),
+    "explain": ("score:explain", "Show which columns drive the highest scores."),
+    "learn": ("models:learn", "Teach a model more labelled rows."),
+    "forget": ("models:forget", "Make a model unlearn rows, exactly."),
+    "suspects": ("models:suspects", "List normal rows that may be anomalies, for review."),
+    "merge": ("models:merge", "Merge models into one that knows the rows of all."),
+    "test": ("test:test", "Measure a model on labelled rows: recall, names, false alarms."),
+    "evaluate": ("evaluate:evaluate", "Hide each kind in turn and measure what is found."),
+    "backtest": ("backtest:backtest", "Replay labelled rows in time order."),
+    "watch": ("watch:watch", "Check whether new rows still look like the training rows."),
+    "info": ("models:info", "Show a model's columns, kinds, settings and promise."),
+    "export": ("models:export", "Write a model as an ONNX graph."),
+    "serve": ("serve:app", "Run the service: an API, and a console to judge alarms."),
+    "mcp": ("serve:mcp", "Let an assistant read alarms and propose verdicts (MCP)."),
+    "data": ("data:app", "List, find and download the real data sets."),
+    "theory": ("theory:app", "Closing numbers, VC dimensions and shattering."),
 }
 
 
 @cache
 def load(name: str) -> Any:
-    """The command of this name, from its module."""
-    module, attribute = COMMANDS[name].place.split(":")
+    module, attribute = COMMANDS[name][0].split(":")
     found = getattr(import_module(f"eqsep.cli.{module}"), attribute)
     if isinstance(found, typer.Typer):
         return get_command(found)
@@ -176,18 +164,11 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[  # noqa: ARG001  its callback shows it
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of every error.")
-    ] = False,
-    more: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Show the details of notes.")
-    ] = False,
+    version: bool = flag(  # noqa: ARG001  its callback shows it
+        "--version", "Show the version and exit.", callback=_show_version, is_eager=True
+    ),
+    debug: bool = flag("--debug", "Show the traceback of every error."),
+    more: bool = flag("--verbose", "Show the details of notes.", "-v"),
 ) -> None:
     """Learn the anomalies you have labelled, and flag the ones you have not."""
     debugging.set(debug)
@@ -198,5 +179,5 @@ def _placeholder() -> None:
     """Stand for a command in the list of commands; `_Commands` loads the real one to run it."""
 
 
-for _name, _command in COMMANDS.items():
-    app.command(_name, help=_command.help)(_placeholder)
+for _name, (_, _help) in COMMANDS.items():
+    app.command(_name, help=_help)(_placeholder)

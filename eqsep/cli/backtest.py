@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import typer
@@ -13,16 +12,15 @@ from rich.text import Text
 
 from eqsep import evaluation
 from eqsep.cli import options
-from eqsep.cli.console import Screen, print_warnings, progress, table, with_ends
-from eqsep.cli.inputs import load_detector
-from eqsep.cli.labelled import InputSpec
+from eqsep.cli.console import Screen, flag, opt, print_warnings, progress, table, with_ends
+from eqsep.cli.inputs import InputSpec, load_detector
+from eqsep.cli.test import print_report
 from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted, did_you_mean, quoted
 from eqsep.evaluation import Backtest, Contender, Fixed, Learning, Retrained, Schedule
 from eqsep.evaluation.peers import PEERS
 from eqsep.labels import NORMAL, natural_order
 from eqsep.progress import phase
-from eqsep.report import write_report
 from eqsep.report.timelines import BacktestReport
 from eqsep.tables.reading import Table, UnreadableError
 
@@ -34,21 +32,14 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random fores
 class Rivals:
     """Who runs: the detector with its settings, methods that are retrained, a fixed model."""
 
-    refit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Fit again every N periods; else never.")
-    ] = 0
-    pending: Annotated[
-        bool, typer.Option("--pending", help="Rows teach before their label comes, without one.")
-    ] = False
-    against: Annotated[
-        str,
-        typer.Option(metavar="METHODS", help="Retrained each period: random-forest,xgboost; or ''"),
-    ] = "random-forest"
-    shadow: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Runs too, and stays as it is.")
-    ] = None
-    landmarks: options.Landmarks = None
-    random_state: options.Seed = 0
+    refit: int = opt(0, "N", "Fit again every N periods; else never.", min=0)
+    pending: bool = flag("--pending", "Rows teach before their label comes, without one.")
+    against: str = opt(
+        "random-forest", "METHODS", "Retrained each period: random-forest,xgboost; or ''"
+    )
+    shadow: Path | None = opt(None, "MODEL", "Runs too, and stays as it is.")
+    landmarks: int | None = options.LANDMARKS
+    random_state: int = options.SEED
 
     def contenders(self, model: Detector | None) -> dict[str, Contender]:
         """All of them by name, the detector first; refuses unknown ones."""
@@ -56,9 +47,8 @@ class Rivals:
         seed = self.random_state
         detector = Detector(n_landmarks=self.landmarks, random_state=seed)
         detector.check_parameters()
-        found: dict[str, Contender] = {
-            "eqsep": Learning(detector, refit=self.refit, pending=self.pending)
-        }
+        ours = Learning(detector, refit=self.refit, pending=self.pending)
+        found: dict[str, Contender] = {"eqsep": ours}
         found |= {name: Retrained(_PEERS[name].build(random_state=seed)) for name in names}
         if model is not None and self.shadow is not None:
             found[f"shadow {self.shadow.name}"] = Fixed(model)
@@ -68,52 +58,29 @@ class Rivals:
 @options.reads_tables
 def backtest(
     context: typer.Context,
-    spec: Annotated[
-        InputSpec,
-        options.Columns(
-            label=options.Label,
-            normal=options.Normal,
-            drop=options.Drop,
-            categorical=options.Categorical,
-            ordered=options.Ordered,
-        ),
-    ],
-    time: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Dates, or numbers that put rows in order."),
-    ] = None,
-    every: Annotated[
-        str, typer.Option(metavar="SPAN", help="A period: 1d, 12h; of numbers, so many rows.")
-    ] = "1d",
-    delay: Annotated[
-        str, typer.Option(metavar="SPAN", help="How long after a row its label is known.")
-    ] = "7d",
-    verdict: Annotated[
-        str | None,
-        typer.Option(metavar="SPAN", help="After its period, a verdict on an alarm, if sooner."),
-    ] = None,
-    alarms: Annotated[
-        int, typer.Option(metavar="N", help="The highest scores of a period that are looked at.")
-    ] = 50,
-    first: Annotated[
-        int, typer.Option(metavar="N", help="The labelled rows that the first model takes.")
-    ] = 500,
+    spec: InputSpec = options.columns(
+        label=options.LABEL,
+        normal=options.NORMAL,
+        drop=options.TRAINING["drop"],
+        categorical=options.TRAINING["categorical"],
+        ordered=options.TRAINING["ordered"],
+    ),
+    time: str | None = opt(None, "COLUMN", "Dates, or numbers that put rows in order."),
+    every: str = opt("1d", "SPAN", "A period: 1d, 12h; of numbers, so many rows."),
+    delay: str = opt("7d", "SPAN", "How long after a row its label is known."),
+    verdict: str | None = opt(None, "SPAN", "After its period, a verdict on an alarm, if sooner."),
+    alarms: int = opt(50, "N", "The highest scores of a period that are looked at."),
+    first: int = opt(500, "N", "The labelled rows that the first model takes."),
     *,
     rivals: Rivals,
-    report: options.Report = None,
+    report: Path | None = options.REPORT,
 ) -> None:
     """Replay labelled rows in time: what would have been caught, with labels that come late?"""
     options.check_report_out(report, [*spec.paths, rivals.shadow])
     schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
     with print_warnings(), progress("eqsep backtest", "reading"):
         found = backtest_files(spec, time, schedule, rivals)
-    found = replace(found, command=options.this_command(context))
-    if report is not None:
-        write_report(found, report)
-    console = Screen()
-    _print_backtest(console, found)
-    if report is not None:
-        console.print_line(f"\nreport: {report}")
+    print_report(found, _print_backtest, context, report)
 
 
 def backtest_files(

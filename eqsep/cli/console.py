@@ -1,8 +1,4 @@
-"""The console: what commands print, and the command's words for errors and warnings.
-
-The library words its messages for Python and knows no option. The command keeps what is wrong and
-replaces the hint by the one that `HINTS` has for the message's topic.
-"""
+"""What commands print; errors and warnings get the hints of the command (`HINTS`) for Python's."""
 
 import os
 import sys
@@ -40,7 +36,7 @@ _LOOK = 1.0  # seconds after which a log looks whether a line is due
 _MINUTE = 60.0  # seconds
 _WIDTH = 30  # characters of a bar
 _USAGE_ERROR: Any = typer.BadParameter.__base__  # of all mistakes in a command line
-_LONGEST_WORD = 1000  # characters: longer ones are shown in part
+_LONGEST = 1000  # characters: longer ones are shown in part
 TERMINATED = [128 + number for number in ENDING_SIGNALS]  # exit codes after these signals
 
 
@@ -65,7 +61,6 @@ class Screen(Console):
         self.print(text, markup=False, soft_wrap=True)
 
     def print_lines(self, named: Mapping[str, str], *, width: int = 11) -> None:
-        """Print lines after their names."""
         for name, text in named.items():
             self.print_line(f"{name:{width}} {text}")
 
@@ -137,10 +132,7 @@ def _without_flag_types(params: Any) -> Any:
 
 @contextmanager
 def print_errors() -> Iterator[None]:
-    """Turn an error that the user can mend into its message and exit code 2.
-
-    Any other error is a fault of the software, with a traceback and its own exit code.
-    """
+    """End with exit code 2 after an error that the user can mend; others are faults of eqsep."""
     try:
         yield
     except BrokenPipeError as error:  # whoever read what is printed has had enough
@@ -193,14 +185,7 @@ def print_warnings() -> Iterator[list[Warning]]:
 
 
 class Job:
-    """The work of a command: its phase, what share of that is done, and the time left.
-
-    >>> job = Job("eqsep fit", "reading")
-    >>> job.phase("learning", total=4)
-    >>> job.advance(4)
-    >>> job.line
-    'eqsep fit: learning, 100 %'
-    """
+    """The work of a command: its phase, what share of that is done, and the time left."""
 
     def __init__(
         self, command: str, first: str, *, clock: Callable[[], float] = time.monotonic
@@ -233,7 +218,6 @@ class Job:
 
     @property
     def seconds(self) -> float:
-        """How long the work has taken so far."""
         return self._clock() - self._begun
 
     @property
@@ -269,17 +253,9 @@ def _time_left(seconds: float) -> str:
 
 @contextmanager
 def progress(
-    command: str,
-    first: str,
-    *,
-    prints: bool = False,
-    clock: Callable[[], float] = time.monotonic,
+    command: str, first: str, *, prints: bool = False, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Job]:
-    """A job to which the library reports, shown on standard error.
-
-    On a terminal it is a bar, which is gone in the end; elsewhere a line a minute. A command that
-    `prints` results meanwhile has no bar on the same terminal.
-    """
+    """A job that is shown on standard error: by a bar on a terminal, else a line a minute."""
     job, console = Job(command, first, clock=clock), Screen(stderr=True)
     shown: AbstractContextManager[Any] = nullcontext()
     if not console.file.isatty() or console.is_dumb_terminal:
@@ -292,7 +268,6 @@ def progress(
 
 @contextmanager
 def _logged(job: Job) -> Iterator[None]:
-    """Write a line a minute."""
     ended = Event()
 
     def write() -> None:
@@ -311,7 +286,6 @@ def _logged(job: Job) -> Iterator[None]:
 
 
 def _drawn(job: Job, console: Screen) -> AbstractContextManager[Any]:
-    """Draw a bar."""
     from rich.live import Live
     from rich.progress_bar import ProgressBar
     from rich.spinner import Spinner
@@ -331,8 +305,22 @@ def _drawn(job: Job, console: Screen) -> AbstractContextManager[Any]:
     return Live(console=console, get_renderable=draw, transient=True, redirect_stdout=False)
 
 
+def opt(default: Any, metavar: str | None, help: str, *names: str, **more: Any) -> Any:
+    """An option with a value, as the default of a parameter; `...` in an annotation."""
+    return typer.Option(default, *names, metavar=metavar, help=help, **more)
+
+
+def arg(default: Any, metavar: str, help: str) -> Any:
+    """An argument of a command, as the default of a parameter."""
+    return typer.Argument(default, metavar=metavar, help=help)
+
+
+def flag(name: str, help: str, *names: str, default: Any = False, **more: Any) -> Any:
+    """An option without a value."""
+    return typer.Option(default, name, *names, help=help, **more)
+
+
 def print_stderr(message: str, *, style: str | None = None) -> None:
-    """Print a line on standard error."""
     Screen(stderr=True, markup=False).print(message, style=style, soft_wrap=True)
 
 
@@ -345,14 +333,7 @@ def print_written(text: str, out: str) -> None:
 
 
 def sentence(message: Exception | str) -> str:
-    """What an error or a warning says to users of the command, in one line.
-
-    >>> from eqsep.errors import ParameterError
-    >>> sentence(FileNotFoundError(2, "No such file or directory", "rows.csv"))
-    'rows.csv: no such file or directory.'
-    >>> sentence(ParameterError("n_landmarks", expected="at least 2", got=1))
-    '--landmarks must be at least 2, got 1.'
-    """
+    """What an error or a warning says to users of the command, in one line."""
     if isinstance(message, OSError) and message.strerror:
         what = message.strerror[0].lower() + message.strerror[1:]
         text = f"{message.filename}: {what}." if message.filename else f"{what.capitalize()}."
@@ -360,17 +341,11 @@ def sentence(message: Exception | str) -> str:
             text += " Change the rights to it, or pass another file."
         return text
     text = in_command(message) if isinstance(message, Message) else str(message)
-    return " ".join(
-        f"{word[:100]}…" if len(word) > _LONGEST_WORD else word for word in text.split()
-    )
+    return " ".join(f"{word[:100]}…" if len(word) > _LONGEST else word for word in text.split())
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
-    """How many rows there are of each label.
-
-    >>> format_counts({"normal": 1200, "leak": 3}), format_counts({"0": 1200, "1": 3})
-    ('1,200 normal, 3 leak', '1,200 labelled 0, 3 labelled 1')
-    """
+    """How many rows there are of each label."""
     return ", ".join(
         f"{n:,} {'labelled ' * label.lstrip('-').replace('.', '').isdigit()}{label}"
         for label, n in counts.items()
@@ -443,7 +418,7 @@ OPTIONS = {"groups": "--group", "n_landmarks": "--landmarks", "y": "--label"}  #
 
 
 DETAILS = {  # by topic, shown with --verbose
-    "missing_words": "All words for a missing value, in any case: {words}; --missing changes them.",
+    "missing_words": "All words for a missing value, in any case: {words}; --missing changes them."
 }
 
 
@@ -473,5 +448,4 @@ def _how_to_drop(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def option(parameter: str) -> str:
-    """The option that stands for a parameter."""
     return OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")

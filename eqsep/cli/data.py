@@ -5,18 +5,13 @@ from typing import Annotated
 
 import typer
 
-from eqsep.cli.console import CommandGroup, Screen, progress
+from eqsep.cli.console import CommandGroup, Screen, opt, progress
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.fetching import fetch_data, state_of
 from eqsep.datasets.home import named_home
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True)
-DataHome = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-home", metavar="FOLDER", help="The folder of data sets; else EQSEP_DATA names it."
-    ),
-]
+_HOME = opt(None, "FOLDER", "The folder of data sets; else EQSEP_DATA names it.", "--data-home")
 
 
 @app.command("list")
@@ -27,7 +22,7 @@ def list_data() -> None:
 
 
 @app.command()
-def where(data_home: DataHome = None) -> None:
+def where(data_home: Path | None = _HOME) -> None:
     """Which of the files are in the data folder."""
     source = "the addresses of `eqsep data list`"
     home = named_home(data_home, wanted="data sets", source=source)
@@ -39,7 +34,7 @@ def where(data_home: DataHome = None) -> None:
 @app.command()
 def fetch(
     data_sets: Annotated[list[str], typer.Argument(metavar="DATA_SET...")],
-    data_home: DataHome = None,
+    data_home: Path | None = _HOME,
 ) -> None:
     """Download data sets and check them; existing files are not fetched again."""
     paths: list[Path] = []

@@ -6,19 +6,18 @@ import sys
 import webbrowser
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import islice, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import typer
 
-from eqsep.cli.console import Screen, progress, table
+from eqsep.cli.console import Screen, flag, opt, progress, table
 from eqsep.demo import run_payments, run_theory
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
-from eqsep.demo.separation import CirclesResult, Closing, Corner, TheoryDemo
+from eqsep.demo.separation import CirclesResult, Closing, TheoryDemo
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.io.writing import check_folder, table_writer
 from eqsep.plots import Panel, region_figure, save_figure
@@ -34,21 +33,11 @@ _BEFORE, _AT_ONCE = 900, 50  # payments that are there when one comes
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results go.")] = Path(
-        "eqsep-demo"
-    ),
-    theory: Annotated[
-        bool, typer.Option("--theory", help="XOR, circles and closing numbers instead.")
-    ] = False,
-    serve: Annotated[
-        bool, typer.Option("--serve", help="The service and its console, with payments arriving.")
-    ] = False,
-    speed: Annotated[
-        float, typer.Option(metavar="N", help="Payments that arrive in a second, with --serve.")
-    ] = 3.0,
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Where --serve listens; 0 is any free port.")
-    ] = 8765,
+    out: Path = opt(Path("eqsep-demo"), "FOLDER", "Where results go."),
+    theory: bool = flag("--theory", "XOR, circles and closing numbers instead."),
+    serve: bool = flag("--serve", "The service and its console, with payments arriving."),
+    speed: float = opt(3.0, "N", "Payments that arrive in a second, with --serve."),
+    port: int = opt(8765, None, "Where --serve listens; 0 is any free port.", min=0, max=65_535),
 ) -> None:
     """Find kinds of anomaly that nobody has seen, on built-in data: half a minute, no network."""
     if serve:
@@ -60,7 +49,6 @@ def demo(
 
 
 def make_folder(out: Path) -> None:
-    """Make the folder of the results."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is not a folder: pass the name of one for the results.")
     check_folder(out)
@@ -124,7 +112,8 @@ def _contenders(results: PaymentsDemo) -> Iterator[tuple[str, ...]]:
 def _print_theory(console: Screen, results: TheoryDemo) -> None:
     console.print("[bold]XOR by one separator[/]: is the point on the line?")
     columns: tuple[str, ...] = ("x1", "x2", "y", "predicted", "distance to the line")
-    console.print(table(columns, map(_corner, results.xor), left=0, wrapped=0, padding=1))
+    corners = ((*map(str, astuple(one)[:4]), f"{one.distance:.3f}") for one in results.xor)
+    console.print(table(columns, corners, left=0, wrapped=0, padding=1))
     console.print(
         f"In the same way: {len(results.fitted)} of {len(results.functions)} Boolean functions "
         "of two inputs; the two constant ones by a line that meets no corner.\n"
@@ -142,10 +131,6 @@ def _print_theory(console: Screen, results: TheoryDemo) -> None:
     )
     columns = ("separators", "in R^n", "number", "chance k=n", "k=n+1", "k=2n")
     console.print(table(columns, map(_closing, results.closing), wrapped=0, padding=1))
-
-
-def _corner(one: Corner) -> tuple[str, ...]:
-    return (*map(str, (one.x1, one.x2, one.y, one.predicted)), f"{one.distance:.3f}")
 
 
 def _contender(one: CirclesResult) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import typer
@@ -15,27 +15,21 @@ from rich.text import Text
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
 
+from eqsep import evaluation
 from eqsep.arrays import objects
 from eqsep.checks import DataWarning, check_columns, check_dependence, check_labels, warn_of
 from eqsep.cli import options
-from eqsep.cli.console import Screen, print_warnings, progress, table, with_ends
-from eqsep.cli.labelled import InputSpec, LabelColumn
-from eqsep.cli.test import name_lines
+from eqsep.cli.console import Screen, opt, print_warnings, progress, table, with_ends
+from eqsep.cli.inputs import InputSpec, LabelColumn
+from eqsep.cli.test import name_lines, print_report
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
-from eqsep.evaluation import (
-    LeaveOneKindOut,
-    NamesTried,
-    anomaly_score,
-    cross_validate_kind,
-    leave_one_kind_out,
-)
+from eqsep.evaluation import LeaveOneKindOut, NamesTried
 from eqsep.evaluation.names import try_names
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.progress import phase
-from eqsep.report import write_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import RowGroups, Table
@@ -46,48 +40,30 @@ _FEWEST = 2  # rows of a kind: one to train and one to test on
 @options.reads_tables
 def evaluate(
     context: typer.Context,
-    spec: Annotated[
-        InputSpec,
-        options.Columns(label=options.Label, normal=options.Normal, **options.TRAINING),
-    ],
-    seen: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", help="Fit with this kind as the seen one; else each."),
-    ] = None,
-    unlabelled: options.Unlabelled = "auto",
-    against: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="METHODS", help="Some of xgboost, random-forest, isolation-forest; repeatable."
-        ),
-    ] = None,
-    landmarks: options.Landmarks = None,
-    random_state: options.Seed = 0,
-    report: options.Report = None,
+    spec: InputSpec = options.columns(
+        label=options.LABEL, normal=options.NORMAL, **options.TRAINING
+    ),
+    seen: list[str] | None = opt(None, "KIND", "Fit with this kind as the seen one; else each."),
+    unlabelled: str = options.UNLABELLED,
+    against: list[str] | None = opt(
+        None, "METHODS", "Some of xgboost, random-forest, isolation-forest; repeatable."
+    ),
+    landmarks: int | None = options.LANDMARKS,
+    random_state: int = options.SEED,
+    report: Path | None = options.REPORT,
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
     options.check_report_out(report, spec.paths)
-    settings: dict[str, Any] = {
-        "n_landmarks": landmarks,
-        "random_state": random_state,
-        "unlabelled": unlabelled,
-    }
+    settings: dict[str, Any] = {"n_landmarks": landmarks, "random_state": random_state}
+    settings["unlabelled"] = unlabelled
     with print_warnings(), progress("eqsep evaluate", "reading"):
         results = evaluate_files(spec, settings, against=",".join(against or ()), seen=seen or ())
-    results = replace(results, command=options.this_command(context))
-    console = Screen()
-    print_results(console, results)
-    if report is not None:
-        write_report(results, report)
-        console.print_line(f"\nreport: {report}")
+    print_report(results, print_results, context, report)
 
 
 @dataclass(repr=False, eq=False)
 class _OnRows(BaseEstimator):
-    """An estimator that is given the numbers of rows and takes these of a table.
-
-    It also learns all rows `without` a label.
-    """
+    """An estimator that takes rows of a table by number, and learns those `without` a label too."""
 
     table: Table
     estimator: Any
@@ -120,7 +96,7 @@ class _OnRows(BaseEstimator):
         return without[np.isin(units[without], units[places])]
 
     def decision_function(self, rows: np.ndarray) -> np.ndarray:
-        return anomaly_score(self.fitted_, self.table.take(rows[:, 0]))
+        return evaluation.anomaly_score(self.fitted_, self.table.take(rows[:, 0]))
 
 
 _PEERS = {
@@ -130,16 +106,9 @@ _PEERS = {
 
 
 def evaluate_files(
-    spec: InputSpec,
-    settings: dict[str, Any],
-    *,
-    against: str = "",
-    seen: Sequence[str] = (),
+    spec: InputSpec, settings: dict[str, Any], *, against: str = "", seen: Sequence[str] = ()
 ) -> EvaluationReport:
-    """Leave-one-kind-out results of the detector, and of the methods it is set against.
-
-    Each kind is the seen one in turn, or each of those in `seen`.
-    """
+    """Leave-one-kind-out results of the detector, and of the methods it is set against."""
     names = options.method_names(against, _PEERS)
     Detector(**settings).check_parameters()
     rows, labels = spec.read()
@@ -174,9 +143,9 @@ def evaluate_files(
     estimators: dict[str, Any] = {"eqsep": Detector(**ours)}
     for name in names:
         estimators[name] = make_pipeline(TableEncoder(), _PEERS[name].build(random_state=seed))
-    measure: Callable[..., LeaveOneKindOut] = cross_validate_kind
+    measure: Callable[..., LeaveOneKindOut] = evaluation.cross_validate_kind
     if len(set(kinds.tolist())) > 2:
-        measure = partial(leave_one_kind_out, seen=list(seen) or None)
+        measure = partial(evaluation.leave_one_kind_out, seen=list(seen) or None)
     groups: dict[str, np.ndarray] = {}
     if among.groups is not None:
         by_group, by_time = (name is not None for name in among.groups.columns)
@@ -219,12 +188,7 @@ def _grouping(groups: RowGroups) -> Grouping:
 
 @dataclass(frozen=True)
 class _TestedRows:
-    """Which rows are measured on, and which stand for normal ones.
-
-    These are the rows labelled normal, if there are any; only the detector learns those `without` a
-    label too, as it would in a fit. If there are none, or if rows without a label are trusted,
-    these stand for normal ones as well. They may be anomalies if they are `doubted`.
-    """
+    """Which rows are measured on, and what stands for normal: if need be rows without a label."""
 
     places: np.ndarray
     without: Sequence[int]

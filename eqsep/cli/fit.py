@@ -1,8 +1,4 @@
-"""`eqsep fit`: from labelled rows to a model file, and a report of what it finds.
-
-Files larger than memory are read three times: for the labels and a sample, which shows the types of
-columns of text, and twice by the detector, which takes the rows in batches of these types.
-"""
+"""`eqsep fit`: from labelled rows to a model file, and a report of what it finds."""
 
 import gzip
 import warnings as python_warnings
@@ -12,19 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import typer
 
 from eqsep import distributed
 from eqsep.arrays import objects
 from eqsep.checks import DataWarning, Finding
-from eqsep.cli import options
-from eqsep.cli.console import Screen, in_command, print_warnings, progress, sentence
-from eqsep.cli.inputs import as_read, load_detector, pieces_for
-from eqsep.cli.labelled import MOST_KINDS, InputSpec, LabelColumn, as_label
+from eqsep.cli import inputs, options
+from eqsep.cli.console import Screen, in_command, opt, print_warnings, progress, sentence
+from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.models import print_summary
 from eqsep.detector import Detector
 from eqsep.detector.holdout import Grouping
@@ -57,56 +51,40 @@ _NUMBER = 8  # bytes of a number
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Rows to fit a detector to, `counts` of each kind, and a sample with labels to look at.
-
-    A detector takes `rows` and `y`: a table and labels, or batches and None. `normal` is the normal
-    label where labels are names.
-    """
+    """Rows to fit a detector to (a table or batches), and a sample with labels to look at."""
 
     sample: Table
     rows: Any
     counts: dict[str, int]
     labels: LabelColumn | None = None
     y: np.ndarray | None = None
-    normal: str | None = None
+    normal: str | None = None  # where labels are names
 
 
-Label = options.option(
-    str | None, "The column of labels; without it all are normal.", metavar="COLUMN"
-)
-Seen = options.option(
-    list[str] | None, "Learn this kind, and leave rows of others out.", metavar="KIND"
-)
+_LABEL = opt(None, "COLUMN", "The column of labels; without it all are normal.")
+_SEEN = opt(None, "KIND", "Learn this kind, and leave rows of others out.")
 
 
 @options.reads_tables
 def fit(
-    spec: Annotated[
-        InputSpec,
-        options.Columns(label=Label, normal=options.Normal, seen=Seen, **options.TRAINING),
-    ],
-    out: options.ModelOut,
-    unlabelled: options.Unlabelled = "auto",
-    false_alarm_rate: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
-    ] = 0.01,
-    confidence: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of models that keep that rate; else it is the mean."),
-    ] = None,
-    unseen_rate: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="Of rows of a seen kind that may be called unseen."),
-    ] = 0.05,
-    like: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
-    ] = None,
-    landmarks: options.Landmarks = None,
-    bandwidth: options.Bandwidth = None,
-    random_state: options.Seed = 0,
-    report: options.Report = None,
-    ray: options.Ray = None,
+    spec: InputSpec = options.columns(
+        label=_LABEL, normal=options.NORMAL, seen=_SEEN, **options.TRAINING
+    ),
+    out: Path = options.MODEL_OUT,
+    unlabelled: str = options.UNLABELLED,
+    false_alarm_rate: float = opt(0.01, "SHARE", "Of new normal rows that may raise an alarm."),
+    confidence: float | None = opt(
+        None, "SHARE", "Of models that keep that rate; else it is the mean."
+    ),
+    unseen_rate: float = opt(0.05, "SHARE", "Of rows of a seen kind that may be called unseen."),
+    like: Path | None = opt(None, "MODEL", "Encode as this model does, to merge the two later."),
+    landmarks: int | None = options.LANDMARKS,
+    bandwidth: float | None = opt(
+        None, "NUMBER", "Kernel bandwidth: larger is wider (0.5 by default)."
+    ),
+    random_state: int = options.SEED,
+    report: Path | None = options.REPORT,
+    ray: str | None = options.RAY,
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     options.check_report_out(report, [*spec.paths, like], model=out)
@@ -133,19 +111,15 @@ def fit(
 def fit_files(
     spec: InputSpec, out: Path, settings: dict[str, Any], *, like: Path | None, ray: str | None
 ) -> tuple[Detector, TrainingData]:
-    """Fit a detector to the rows of files, here or on a cluster, and write it.
-
-    With `like`, it has the encoding and landmarks of that model, so that both can be merged.
-    """
+    """Fit a detector to the rows of files, encoded as by `like`, and write it."""
     _check_unlabelled(spec, settings, like=like)
-    plan = None
-    if like is None:
-        settings = settings | {"window": spec.window}
-    else:
-        base = load_detector(like)
+    plan, more = None, {"window": spec.window}
+    if like is not None:
+        base = inputs.load_detector(like)
         plan = base.plan_
-        settings = settings | {name: getattr(base, name) for name in _SAME} | {"plan": plan}
+        more = {name: getattr(base, name) for name in _SAME} | {"plan": plan}
         spec = spec.grouped_like(plan)
+    settings = settings | more
     _check_window(spec, plan, ray=ray)
     seed = settings["random_state"]
     with progress("eqsep fit", "reading") as job:
@@ -186,8 +160,10 @@ def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> Non
         )
     if ray is not None:
         check_no_windows(has_windows)
-    if ray is not None and spec.ordered:
-        raise UserError("--ordered and --ray contradict each other: processes read files apart.")
+        if spec.ordered:
+            raise UserError(
+                "--ordered and --ray contradict each other: processes read files apart."
+            )
     if (has_windows is not None or spec.ordered) and spec.seen and is_large(spec.paths):
         raise UserError(
             "--seen leaves rows out, and of files as large as these they are left out before "
@@ -210,23 +186,17 @@ def write_fit_report(
     warned: Sequence[Warning],
 ) -> None:
     """Write the report of a fit, measured on rows that are held out of a second one."""
-    known = _known_rows(spec, detector, data)
-    findings = [
-        Finding(type(w), w.message, w.hint, w.fields) for w in warned if isinstance(w, DataWarning)
-    ]
+    found = [w for w in warned if isinstance(w, DataWarning)]
+    findings = [Finding(type(w), w.message, w.hint, w.fields) for w in found]
     others = [sentence(w) for w in warned if not isinstance(w, DataWarning)]
+    label, words = spec.label or "kind", spec.label_words()
     report = detector_report(
         detector,
-        _held_out(detector, known),
+        _held_out(detector, _known_rows(spec, detector, data)),
         counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
         title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
         warnings=[*findings, *others],
-        usage=Usage(
-            model=str(model),
-            label=spec.label or "kind",
-            options=spec.label_words(),
-            words=in_command,
-        ),
+        usage=Usage(model=str(model), label=label, options=words, words=in_command),
     )
     asked = dict.fromkeys(spec.drop, "by --drop")
     learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
@@ -235,16 +205,13 @@ def write_fit_report(
 
 @dataclass(frozen=True)
 class _Known:
-    """Rows and their kinds, None without a label; and labels as a detector takes them.
-
-    They are `numbered` if they are in the order of the files, and none is left out.
-    """
+    """Rows and their kinds, None without a label; and labels as a detector takes them."""
 
     table: Table
     kind: np.ndarray
     normal: str
     y: np.ndarray | None
-    numbered: bool
+    numbered: bool  # whether all rows are there, in the order of the files
     all_rows: bool
 
     @property
@@ -256,7 +223,6 @@ class _Known:
         return self.kind == self.normal
 
     def of_kinds(self, kinds: Iterable[str]) -> np.ndarray:
-        """Which rows are of these kinds."""
         return np.isin(self.kind.astype(str), list(kinds))
 
     def fitted(self, like: Detector, rows: np.ndarray) -> Detector:
@@ -295,18 +261,14 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
 
 def _called(text: str, labels: LabelColumn | None) -> str:
     """What a label is called on the page: a kind by its name, 0 and 1 in words."""
-    if labels is not None and labels.are_numbers:
-        return _NUMBERS.get(text, text)
-    return text
+    return _NUMBERS.get(text, text) if labels is not None and labels.are_numbers else text
 
 
 def _held_out(detector: Detector, known: _Known) -> HeldOut:
     """A part of the rows, and a second detector that has learnt the others."""
     grouping = detector.plan_.holdout.grouping
-    unseen = sorted(
-        {k for k in known.kind if k not in (None, known.normal, *detector.kinds_)},
-        key=natural_order,
-    )
+    others = {kind for kind in known.kind if kind not in (None, known.normal, *detector.kinds_)}
+    unseen = sorted(others, key=natural_order)
     if known.table.groups is None or grouping is None:
         test = near = _chosen(known.kind, unseen, normal=known.normal)
     else:
@@ -368,10 +330,7 @@ def _check_enough(
 
 
 def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarray:
-    """Which rows are held out: a share of each kind, and all of the unseen ones.
-
-    That is at least one of the normal rows, and of kinds with two rows.
-    """
+    """Which rows are held out: a share of each kind, and all of the unseen ones."""
     rng = np.random.default_rng(0)
     test = np.zeros(len(kind), dtype=bool)
     for name in sorted({k for k in kind if k is not None}, key=natural_order):
@@ -386,12 +345,9 @@ def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarr
 def _chosen_groups(
     grouping: Grouping, groups: RowGroups, is_normal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are held out where whole groups are, and which lie in gaps next to them.
-
-    These are a share of the groups with normal rows, at least one if two are left.
-    """
+    """Which rows are held out where whole groups are, and which lie in gaps next to them."""
     units = grouping.units(groups, key=0)
-    hashes = np.unique(units[is_normal])
+    hashes = np.unique(units[is_normal])  # a share of the groups, at least one if two are left
     bound = hashes[max(min(int(_HELD * len(hashes)), len(hashes) - 2), int(len(hashes) > 2))]
     test = units < bound
     return test, ~test & grouping.near(groups, key=0, bound=int(bound))
@@ -406,19 +362,16 @@ def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]
     return [f"row {i + 1:,}" if known.numbered else "a held-out row" for i in rows.tolist()]
 
 
-def _note(
-    known: _Known, trial: Detector, *, n_train: int, n_test: int, unseen: Sequence[str]
-) -> str:
+def _note(known: _Known, trial: Detector, n_train: int, n_test: int, unseen: Sequence[str]) -> str:
     whole = "rows" if known.all_rows else "rows that were drawn first, as the files are large,"
     n_all = len(known.kind)
-    apart = n_all - n_train - n_test
     text = (
         f"These figures come from a copy of the detector that was fitted to {n_train / n_all:.0%} "
         f"of the {whole} ({n_train:,} of {n_all:,}) and tested on {n_test:,} others: the model "
         f"itself has learnt more rows and usually finds more. The copy's threshold is "
         f"{trial.threshold_:.3f}."
     )
-    if apart:
+    if apart := n_all - n_train - n_test:
         text += f" {apart:,} rows too near to these, or without a label, are in neither."
     if unseen:
         text += f" The kinds that were not shown, {', '.join(unseen)}, are in the test alone."
@@ -511,17 +464,13 @@ def _joined(parts: list[LabelledRows[FileRows]]) -> LabelledRows[FileRows]:
 
 @dataclass
 class FileSample:
-    """Rows of files sampled at random, and how often each label is written in all of them.
-
-    Samples of other files merge into one of all.
-    """
+    """Rows sampled at random, and how often each label is written in all rows; samples merge."""
 
     counts: Counter[str | None] = field(default_factory=Counter)
     strata: Strata[LabelledRows[FileRows]] | None = None
     n_rows: int = 0
 
     def merge(self, later: "FileSample") -> "FileSample":
-        """Take in the sample of later rows."""
         self.counts.update(later.counts)
         if self.strata is None:
             self.strata = later.strata
@@ -532,9 +481,8 @@ class FileSample:
 
 
 def sample_files(spec: InputSpec, like: Plan | None, rng: np.random.Generator) -> FileSample:
-    """A sample of the rows of the files."""
     sample = FileSample()
-    for file, table in pieces_for(like, spec.paths, spec.columns(like), layout=spec.layout):
+    for file, table in inputs.pieces_for(like, spec.paths, spec.columns(like), layout=spec.layout):
         labels = spec.written_labels(table)
         sample.counts.update(labels.tolist())
         if spec.label is not None:
@@ -547,17 +495,15 @@ def sample_files(spec: InputSpec, like: Plan | None, rng: np.random.Generator) -
         normal = [_may_be_normal(text, spec.normal) for text in labels]
         sample.strata.add(rows, is_normal=np.array(normal, dtype=bool), rng=rng)
         sample.n_rows += len(labels)
-        if len(sample.counts) > 10 * MOST_KINDS:
+        if len(sample.counts) > 10 * inputs.MOST_KINDS:
             break  # refused when they are read
     return sample
 
 
 def _may_be_normal(text: str | None, normal: Sequence[str]) -> bool:
-    if text is None:
-        return True
-    if normal:
-        return any(as_label(word, [text]) == text for word in normal)
-    return may_be_normal(as_label(text, ["0"]), normal=None)
+    if text is None or not normal:
+        return text is None or may_be_normal(inputs.as_label(text, ["0"]), normal=None)
+    return any(inputs.as_label(word, [text]) == text for word in normal)
 
 
 def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> TrainingData:
@@ -600,28 +546,22 @@ def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:
     groups = joined([table.select(names) for table in tables])
     values = [table.drop_columns(names) for table in tables]
     if like is not None:
-        return spec.grouped.attach(as_read(joined(values), like), groups)
+        return spec.grouped.attach(inputs.as_read(joined(values), like), groups)
     typed = joined([understood(table, spec.layout, as_text=spec.names) for table in values])
     return spec.grouped.attach(spec.typed(typed), groups)
 
 
 @dataclass(frozen=True)
 class _Reader:
-    """All rows in batches, each time it is called: what a detector takes.
-
-    Columns are read as by the plan `like`, or else by `kinds`: what each is read as, and how it is
-    written. Written labels that are not in `labels` are left out. The files must still have the
-    `stamps` that they had when they were read first.
-    """
+    """All rows in batches each time it is called, in the types of the plan `like` or of `kinds`."""
 
     spec: InputSpec
     like: Plan | None
     kinds: Mapping[str, tuple[str, dict[str, Any] | None]]
-    labels: Mapping[str | None, Any] | None = None
-    stamps: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str | None, Any] | None = None  # by what is written; others are left out
+    stamps: Mapping[str, Any] = field(default_factory=dict)  # of the files when first read
 
     def of(self, file: str) -> "_Reader":
-        """The same of one file."""
         return replace(self, spec=replace(self.spec, paths=[file]))
 
     def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
@@ -634,7 +574,9 @@ class _Reader:
                 f"{quoted(changed)} was changed since it was first read: rows are read three times "
                 f"where they are many. Try again when nobody writes to it."
             )
-        for _, table in pieces_for(self.like, self.spec.paths, columns, layout=self.spec.layout):
+        for _, table in inputs.pieces_for(
+            self.like, self.spec.paths, columns, layout=self.spec.layout
+        ):
             written = self.spec.written_labels(table)
             if self.labels is not None:
                 there = np.array([text in self.labels for text in written], dtype=bool)
@@ -647,7 +589,6 @@ class _Reader:
             yield self._batch(waiting, runs)
 
     def _cast(self, table: pa.Table) -> pa.Table:
-        """The columns in the types of the sample."""
         if self.like is not None:
             return table
         columns, fields = [], []
@@ -656,10 +597,9 @@ class _Reader:
             column = cast(table.column(name), kind, written(field, known))
             if name in self.spec.names:
                 column = column.cast(pa.string()).dictionary_encode()
+            field = pa.field(name, column.type)
             columns.append(column)
-            fields.append(pa.field(name, column.type))
-            if known:
-                fields[-1] = annotated(fields[-1], Notation.of(known))
+            fields.append(annotated(field, Notation.of(known)) if known else field)
         for name in self.spec.grouped.names:
             columns.append(table.column(name))
             fields.append(table.schema.field(name))
@@ -670,7 +610,9 @@ class _Reader:
     ) -> tuple[Table, np.ndarray | None]:
         table = joined([table for table, _ in waiting])
         values = table.drop_columns(self.spec.grouped.names)
-        rows = as_read(values, self.like) if self.like else read_table(values, name="Detector")
+        rows = (
+            inputs.as_read(values, self.like) if self.like else read_table(values, name="Detector")
+        )
         rows = self.spec.in_order(self.spec.grouped.attach(rows, table), runs)
         if self.labels is None:
             return rows, None

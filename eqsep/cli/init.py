@@ -5,17 +5,16 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-import typer
 
 from eqsep.checks import counting_columns, leaking_columns
-from eqsep.cli.console import Screen, print_warnings
-from eqsep.cli.labelled import is_usual_normal
+from eqsep.cli.console import Screen, arg, flag, opt, print_warnings
+from eqsep.cli.inputs import is_usual_normal
 from eqsep.cli.options import reads_tables
 from eqsep.cli.project import ENDING, NAME, Project
 from eqsep.errors import UserError
@@ -41,24 +40,21 @@ _TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
 _TIME_WORDS = _TIME_NAMES | {"epoch", "unix", "zeit", "zeitstempel", "datum"}
 _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
 _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
+_CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
 _LATER = "later rows lie beyond it; remove this line if it matters"
 _BY_NAME = "the label of normal rows, by its name"
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _SAMPLED = 100_000  # rows that are looked at
+_quoted = partial(json.dumps, ensure_ascii=False)  # as TOML writes texts, numbers and lists
 _DISTINCT = 0.95  # of the rows: texts that differ so often are ids
 
 
 @reads_tables
 def init(
-    rows: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="The table: a file or a folder of files.")
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The project file (default: eqsep.toml by the table)."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    rows: list[str] = arg(..., "FILE", "The table: a file or a folder of files."),
+    out: Path | None = opt(None, "FILE", "The project file (default: eqsep.toml by the table)."),
+    force: bool = flag("--force", "Replace an existing file."),
     *,
     layout: Layout,
 ) -> None:
@@ -81,7 +77,6 @@ def init(
 
 
 def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
-    """The lines of the project file of a table."""
     rows = _sample(paths, layout)
     labels = _label_column(rows)
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
@@ -116,7 +111,8 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     kept = [column.name for column in others if column.name in (*drops, *times[:1], *groups)]
     if kept:
         yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"
-    codes = [c.name for c in rows.columns if c.name not in drops and _looks_like_codes(c)]
+    numbers = [c.name for c in rows.columns if c.kind == "number" and c.name not in drops]
+    codes = [name for name in numbers if name.casefold().endswith(_CODES)]
     if codes:
         yield f"categorical = {_quoted(codes)}  # numbers that look like codes"
     else:
@@ -188,7 +184,6 @@ def _is_western(path: str) -> bool:
 
 
 def _sample(paths: list[str], layout: Layout) -> Table:
-    """The first rows of the files, as columns."""
     found, n = [], 0
     for batch in TypedPieces(paths, list, layout):
         found.append(batch)
@@ -202,7 +197,7 @@ def _sample(paths: list[str], layout: Layout) -> Table:
 
 def _label_column(rows: Table) -> Column | None:
     """The column that most likely holds labels, if there is one: the last of equal ones."""
-    likely = max(rows.columns, key=lambda column: (_likeness(column), rows.columns.index(column)))
+    likely = max(reversed(rows.columns), key=_likeness)
     return likely if _likeness(likely) > 1 else None
 
 
@@ -221,7 +216,6 @@ def _likeness(column: Column) -> int:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a column's name, in small letters."""
     return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
 
 
@@ -264,7 +258,6 @@ def _drops(
 
 
 def _time_columns(columns: list[Column]) -> list[str]:
-    """The columns that look like times, the likeliest first."""
     signs = {
         column.name: (column.kind == "date", _is_unix(column), column.name.lower() in _TIME_NAMES)
         for column in columns
@@ -290,15 +283,3 @@ def _repeats(column: Column, n_rows: int) -> bool:
     """Whether most rows share their value with others, as rows of a group do."""
     values = column.names()[1] if column.kind in ("text", "mixed") else column.values
     return 2 * len(np.unique(values)) <= n_rows
-
-
-def _looks_like_codes(column: Column) -> bool:
-    """Whether a column of numbers is one of codes, by its name."""
-    return column.kind == "number" and column.name.casefold().endswith(
-        ("_code", "_type", "zip", "postcode", "protocol")
-    )
-
-
-def _quoted(value: object) -> str:
-    """A text, a number or a list of them, as TOML writes it."""
-    return json.dumps(value, ensure_ascii=False)

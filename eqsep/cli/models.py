@@ -1,36 +1,48 @@
-"""`eqsep info`, `merge` and `export`: what is in a model file, and the summary of a model."""
+"""What is in a model file, models merged and exported, and rows that a model learns or forgets."""
 
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import numpy as np
+import pyarrow as pa
 
-from eqsep.cli import options
-from eqsep.cli.console import Screen, format_counts, in_command, print_warnings
-from eqsep.cli.inputs import load_detector
+from eqsep import detector as detecting
+from eqsep.arrays import objects
+from eqsep.cli import console, inputs, options
+from eqsep.cli.console import (
+    Screen,
+    arg,
+    flag,
+    format_counts,
+    in_command,
+    opt,
+    print_warnings,
+    progress,
+)
+from eqsep.cli.inputs import InputSpec, LabelColumn, load_detector
 from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.calibration import CONFIDENCE
 from eqsep.detector.holdout import groups_needed
 from eqsep.detector.model import Model
 from eqsep.detector.namer import COVERAGE, rows_for
-from eqsep.errors import UserError, counted
-from eqsep.labels import NORMAL, natural_order
+from eqsep.errors import UserError, counted, quoted
+from eqsep.files import changed_alone
+from eqsep.io.files import check_not_read, files_of
+from eqsep.io.writing import check_table_out, output_format, shortened, table_writer
+from eqsep.labels import NORMAL, WITHOUT, natural_order
 from eqsep.persistence.container import origin
 from eqsep.persistence.files import content_hash
 from eqsep.report.learnt import trust_in
-from eqsep.tables.reading import text_of
+from eqsep.tables.reading import Table, text_of
 
 
 def merge(
-    models: Annotated[
-        list[Path], typer.Argument(metavar="MODEL", help="Fitted to rows of their own.")
-    ],
-    out: options.ModelOut,
-    again: options.Again = False,
+    models: list[Path] = arg(..., "MODEL", "Fitted to rows of their own."),
+    out: Path = options.MODEL_OUT,
+    again: bool = options.AGAIN,
 ) -> None:
     """Put together what several models have learnt; eqsep fit --like makes such models."""
     options.check_model_out(out, models)
@@ -51,7 +63,7 @@ def merge(
     Screen().print_line(f"{len(models)} models, {held}: {out}")
 
 
-def info(model: options.ModelFile) -> None:
+def info(model: Path = options.MODEL) -> None:
     """Say what a model is: columns, kinds, rows, settings, what it promises, who wrote it."""
     with print_warnings():
         detector = load_detector(model)
@@ -73,8 +85,7 @@ def info(model: options.ModelFile) -> None:
 
 
 def export(
-    model: options.ModelFile,
-    onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX graph to write.")],
+    model: Path = options.MODEL, onnx: Path = opt(..., "FILE", "The ONNX graph to write.")
 ) -> None:
     """Write a model as an ONNX graph, from the columns of the table to alarms."""
     options.check_model_out(onnx, [model])
@@ -265,3 +276,138 @@ def _names(model: Model) -> dict[str, str]:
         for kind, n in sorted(model.namer.short_kinds(1 - COVERAGE).items())
     )
     return {"names": "; ".join([promise, *rare])}
+
+
+_LABEL = opt(None, "COLUMN", "The column of the labels that the rows were learnt with.")
+_SEEN = opt(None, "KIND", "Take rows of this kind, and leave those of others out.")
+_JUDGED = flag("--judged", "Rows were judged because they raised an alarm: none calibrates.")
+_RESULTS = ("row", "score", "p_value")  # of suspects
+
+
+@options.reads_tables
+def learn(
+    model: Path = options.MODEL,
+    spec: InputSpec = options.columns(label=options.LABEL, normal=options.NORMAL_HERE, seen=_SEEN),
+    out: Path = options.MODEL_OUT,
+    judged: bool = _JUDGED,
+    again: bool = options.AGAIN,
+) -> None:
+    """Teach a model more labelled rows; its landmarks stay those of its first fit."""
+    with print_warnings(), _changed("eqsep learn", model, spec, out=out) as (detector, table, y):
+        if y is not None and not detector.plan_.labels.unlabelled_is_normal:
+            inputs.check_some_label(y, name=str(spec.label))
+        with refuse_repeats(again=again):
+            detector.partial_fit(table, y, judged=judged)
+    print_summary(Screen(), detector, _counts(table, y), out)
+
+
+@options.reads_tables
+def forget(
+    model: Path = options.MODEL,
+    spec: InputSpec = options.columns(label=_LABEL, normal=options.NORMAL_HERE, seen=_SEEN),
+    out: Path = options.MODEL_OUT,
+    judged: bool = _JUDGED,
+) -> None:
+    """Let a model unlearn rows, as if it had never learnt them; its landmarks stay."""
+    with print_warnings(), _changed("eqsep forget", model, spec, out=out) as (detector, table, y):
+        inputs.check_labelled(detector.model_.evidence.labels, spec.label)
+        detector.forget(table, y, judged=judged)
+    print_summary(Screen(), detector, {}, out, gone=_counts(table, y))
+
+
+@contextmanager
+def _changed(
+    command: str, model: Path, spec: InputSpec, *, out: Path
+) -> Iterator[tuple[Detector, Table, np.ndarray | None]]:
+    """A model to change, with the rows of files and their labels; it is written afterwards."""
+    spec.check()
+    options.check_model_out(out, spec.paths)  # the model itself may learn on
+    with _alone(model, out), progress(command, "reading") as job:
+        detector = load_detector(model, rows=spec.paths)
+        plan, known = detector.plan_, detector.model_.evidence.labels
+        rows, table = spec.grouped_like(plan).read_like(plan)
+        rows = rows if plan.windows is None else plan.windows.transform(rows)
+        y = spec.labels_for(known, table)
+        if y is not None and spec.seen:  # as eqsep fit --seen leaves the others out
+            texts = objects(None if label is None else str(label) for label in y)
+            labels = LabelColumn(texts, normal_word(detector.model_), str(spec.label))
+            kept = np.flatnonzero(labels.seen(spec.seen))
+            rows, y = rows.take(kept), y[kept]
+        job.phase("changing the model", rows.n_rows, "rows")
+        yield detector, rows, y
+        job.phase("writing")
+        detector.save(out)
+
+
+def _counts(rows: Table, y: np.ndarray | None) -> dict[str, int]:
+    labels = [None] * rows.n_rows if y is None else y
+    kinds = (WITHOUT if label is None else str(label) for label in labels)
+    return dict(Counter(sorted(kinds, key=natural_order)))
+
+
+def _alone(model: Path, out: Path) -> AbstractContextManager[None]:
+    """Lock a model that is to be replaced: what another command teaches it would be lost."""
+    if not model.is_file() or model.resolve() != out.resolve():
+        return nullcontext()
+    wait = f"Note: {model} is being changed by another command: waiting for it."
+    return changed_alone(model, on_wait=lambda: console.print_stderr(wait))
+
+
+@options.reads_tables
+def suspects(
+    model: Path = options.MODEL,
+    spec: InputSpec = options.columns(label=_LABEL, normal=options.NORMAL_HERE),
+    most: int = opt(20, "N", "How many rows to list at most."),
+    out: str = options.TABLE_OUT,
+    form: str | None = options.FORM,
+) -> None:
+    """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
+    spec.check()
+    options.check_most(most)
+    kind = output_format(out, form)
+    check_table_out(out)
+    check_not_read(out, [model, *files_of(spec.paths)])
+    with print_warnings():
+        detector = load_detector(model, rows=spec.paths)
+        found = _suspects(detector, spec, most=most)
+        with table_writer(out, kind) as write:
+            write(shortened(found, kind))
+    text = _listed(detector, found.num_rows)
+    console.print_written(f"{text}." if out == "-" else text, out)
+
+
+def _suspects(detector: Detector, spec: InputSpec, *, most: int) -> pa.Table:
+    """The number, score and p-value of suspects among learnt rows, then the row as in its file."""
+    plan, known = detector.plan_, detector.model_.evidence.labels
+    inputs.check_labelled(known, spec.label)
+    spec = spec.grouped_like(plan)
+    rows, table = spec.read_like(plan, inputs.all_columns(plan, spec.not_learnt))
+    taken = [name for name in table.schema.names if name in _RESULTS]
+    if taken:
+        raise UserError(
+            f"Column {quoted(taken)} has the name of one of the results ({', '.join(_RESULTS)}) "
+            f"that rows are written with: rename it."
+        )
+    places = detecting.suspects(detector, rows, spec.labels_for(known, table), n=most)
+    score = detector.score_samples(rows.take(places)) if len(places) else np.empty(0)
+    values = (places + 1, score, detector.calibration_.p_value(score))
+    results = dict(zip(_RESULTS, map(pa.array, values), strict=True))
+    picked = table.take(pa.array(places, pa.int64()))
+    return pa.table(results | {name: picked.column(name) for name in table.schema.names})
+
+
+def _listed(detector: Detector, n: int) -> str:
+    """How many rows are listed, of how many, and why if there are none."""
+    held = len(detector.calibration_.scores)
+    if n:
+        return f"{counted(n, 'row')}, the highest score first, of {held:,} that were held out"
+    if not detector.plan_.labels.unlabelled_is_normal:
+        return (
+            "No row is listed: those labelled normal set the threshold, and none of them is to be "
+            "judged. To label more, look at the highest scores of new rows (eqsep score --most 20) "
+            "and teach what you find with eqsep learn --judged"
+        )
+    return (
+        "No row is listed: none of these is without a label and among those that set the "
+        "threshold. Pass the rows that were learnt, with the labels that they had"
+    )

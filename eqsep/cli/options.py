@@ -4,15 +4,17 @@ import csv
 import inspect
 import shlex
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Any
 
 import typer
+from typer.models import OptionInfo
 
-from eqsep.cli.console import print_warnings
-from eqsep.cli.labelled import InputSpec
+from eqsep.cli.console import arg, flag, opt, print_warnings
+from eqsep.cli.inputs import InputSpec
 from eqsep.cli.project import COLUMN_LISTS, quoted_column
 from eqsep.errors import UserError, did_you_mean, quoted
 from eqsep.io.dialect import Layout
@@ -20,220 +22,143 @@ from eqsep.io.files import check_not_read
 from eqsep.io.text import BadRows
 from eqsep.io.writing import check_folder
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
-Rows = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE",
-        help="CSV, JSON lines, Parquet, Arrow, Excel, folders of them; - is the input.",
-    ),
-]
-ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
-Unlabelled = Annotated[
-    str,
-    typer.Option(
-        metavar="HOW",
-        help="Rows that nobody called anomalous: auto, trusted, or doubted if some may be.",
-    ),
-]
-
 
 def _split_columns(given: list[str] | None) -> list[str]:
     """Names of columns, divided by commas; a name with a comma stands in quotes."""
     return [name for one in csv.reader(given or [], skipinitialspace=True) for name in one]
 
 
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS", callback=_split_columns, help="Write these columns too; repeatable."
-    ),
-]
-OnlyAlarms = Annotated[bool, typer.Option("--only-alarms", help="Leave out rows that pass.")]
-Persist = Annotated[
-    str | None,
-    typer.Option(metavar="K/N", help="Alarms only where K of the last N rows of the run are ones."),
-]
-Again = Annotated[
-    bool,
-    typer.Option("--again", help="Learn rows even if they were learnt before: they count twice."),
-]
-Landmarks = Annotated[
-    int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
-]
-Bandwidth = Annotated[
-    float | None,
-    typer.Option(metavar="NUMBER", help="Kernel bandwidth: larger is wider (0.5 by default)."),
-]
-Rate = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE", help="Of new normal rows that may raise an alarm; else as fitted."
-    ),
-]
-TableOut = Annotated[
-    str,
-    typer.Option(
-        "--out", metavar="FILE", help="CSV, JSON lines, Parquet or Arrow; - is the output."
-    ),
-]
-Form = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="FORM", help="csv, jsonl, parquet, arrow, spreadsheet: safe CSV."
-    ),
-]
-Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
-Ray = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
-]
-Seed = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same number gives the same result."),
-]
-
-
-def option(kind: Any, help: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
-    """The annotation of an option among `Columns`."""
-    return Annotated[kind, typer.Option(*names, metavar=metavar, help=help, **more)]
-
-
-_TEXTS, _TEXT = list[str] | None, str | None
-Label = option(str, "The column of labels.", metavar="COLUMN")
-Normal = option(
-    _TEXTS, 'The label of normal rows; else "normal", 0 or false; repeatable.', metavar="LABEL"
+_columns = partial(opt, None, "COLUMNS", callback=_split_columns)
+MODEL = arg(..., "MODEL", "A file that eqsep fit wrote.")
+ROWS = arg(..., "FILE", "CSV, JSON lines, Parquet, Arrow, Excel, folders of them; - is the input.")
+MODEL_OUT = opt(..., "MODEL", "The model to write.", "--out")
+UNLABELLED = opt(
+    "auto", "HOW", "Rows that nobody called anomalous: auto, trusted, or doubted if some may be."
 )
-NormalHere = option(
-    _TEXTS, "The label of normal rows; else that of the model; repeatable.", metavar="LABEL"
-)
-_columns = partial(option, _TEXTS, metavar="COLUMNS", callback=_split_columns)
-Drop = _columns("Leave these columns out: a,b; repeatable.")
-Categorical = _columns(
-    "Treat these columns as categorical; repeatable.", "--categorical", "--names"
-)
-Ordered = option(
-    bool, "Rows are in time order but have no time column: their numbers are it.", "--ordered"
-)
+KEEP = _columns("Write these columns too; repeatable.")
+ONLY_ALARMS = flag("--only-alarms", "Leave out rows that pass.")
+PERSIST = opt(None, "K/N", "Alarms only where K of the last N rows of the run are ones.")
+AGAIN = flag("--again", "Learn rows even if they were learnt before: they count twice.")
+LANDMARKS = opt(None, "N", "Rows that a model remembers; fewer are quicker.")
+RATE = opt(None, "SHARE", "Of new normal rows that may raise an alarm; else as fitted.")
+TABLE_OUT = opt("-", "FILE", "CSV, JSON lines, Parquet or Arrow; - is the output.", "--out")
+FORM = opt(None, "FORM", "csv, jsonl, parquet, arrow, spreadsheet: safe CSV.", "--format")
+REPORT = opt(None, "FILE", "Write a report: one HTML page.")
+RAY = opt(None, "ADDRESS", "Work on this cluster of Ray; local is this machine.")
+SEED = opt(0, "N", "The same number gives the same result.", min=0, max=2**32 - 1)
+
+LABEL = opt(..., "COLUMN", "The column of labels.")
+NORMAL = opt(None, "LABEL", 'The label of normal rows; else "normal", 0 or false; repeatable.')
+NORMAL_HERE = opt(None, "LABEL", "The label of normal rows; else that of the model; repeatable.")
 TRAINING = {
-    "drop": Drop,
-    "categorical": Categorical,
-    "group": option(
-        _TEXT, "The run, machine or card of each row: held out whole.", metavar="COLUMN"
+    "drop": _columns("Leave these columns out: a,b; repeatable."),
+    "categorical": _columns(
+        "Treat these columns as categorical; repeatable.", "--categorical", "--names"
     ),
-    "time": option(_TEXT, "When each row was taken: blocks of it are held out.", metavar="COLUMN"),
-    "window": option(
-        int | None,
-        "Sensors: add mean, deviation and slope of the last N rows of a run.",
-        metavar="N",
+    "group": opt(None, "COLUMN", "The run, machine or card of each row: held out whole."),
+    "time": opt(None, "COLUMN", "When each row was taken: blocks of it are held out."),
+    "window": opt(None, "N", "Sensors: add mean, deviation and slope of the last N rows of a run."),
+    "ordered": flag(
+        "--ordered", "Rows are in time order but have no time column: their numbers are it."
     ),
-    "ordered": Ordered,
 }
-_text_file = partial(option, rich_help_panel="Text files, where they are not understood")
+_text_file = partial(opt, None, rich_help_panel="Text files, where they are not understood")
 _TEXT_FILES = {
-    "delimiter": _text_file(str | None, "Between values.", metavar="CHARACTER"),
-    "header": _text_file(
-        bool | None, "Whether the first line names the columns.", "--header/--no-header"
-    ),
-    "decimal": _text_file(str | None, "Before decimals: . or ,", metavar="MARK"),
-    "thousands": _text_file(str | None, "Between groups of three digits.", metavar="MARK"),
-    "encoding": _text_file(str | None, "utf-8, cp1252, utf-16, …", metavar="NAME"),
-    "skip": _text_file(int | None, "Lines before the table.", metavar="N"),
+    "delimiter": _text_file("CHARACTER", "Between values."),
+    "header": _text_file(None, "Whether the first line names the columns.", "--header/--no-header"),
+    "decimal": _text_file("MARK", "Before decimals: . or ,"),
+    "thousands": _text_file("MARK", "Between groups of three digits."),
+    "encoding": _text_file("NAME", "utf-8, cp1252, utf-16, …"),
+    "skip": _text_file("N", "Lines before the table."),
     "missing": _text_file(
-        list[str] | None,
+        "TEXT",
         "Stands for a missing value, in place of n/a, ?, -, null, …; COLUMN=TEXT: in addition to "
         "them in one column; repeatable.",
-        metavar="TEXT",
     ),
-    "sheet": _text_file(
-        str | None, "Of a spreadsheet; else the first that is not empty.", metavar="NAME"
-    ),
+    "sheet": _text_file("NAME", "Of a spreadsheet; else the first that is not empty."),
     "bad_rows": _text_file(
-        Path | None,
-        "Rows that cannot be read go there, with number and reason, and the others go on.",
-        metavar="FILE",
+        "FILE", "Rows that cannot be read go there, with number and reason, and the others go on."
     ),
 }
+_KINDS: dict[str, Any] = {
+    "rows": list[str],
+    **dict.fromkeys(("normal", "seen", "drop", "categorical", "missing"), list[str] | None),
+    **dict.fromkeys(("window", "skip"), int | None),
+    "ordered": bool,
+    "header": bool | None,
+    "bad_rows": Path | None,
+}  # of options whose value is not a text
 
 
-class Columns(dict[str, Any]):
+def columns(**given: Any) -> Any:
     """The options of a command that make its `spec`: the files, and what their columns hold."""
-
-    def __init__(self, **kinds: Any) -> None:
-        super().__init__(rows=Rows, **kinds)
+    return {"rows": ROWS, **given}
 
 
-_REQUIRED, _KEYWORD = inspect.Parameter.empty, inspect.Parameter.KEYWORD_ONLY
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _FIELDS = {"rows": "paths", "categorical": "names"}  # of a spec, if they have other names
 
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options for its `spec`, and on how text files are written, its `layout`.
-
-    A parameter that is a dataclass stands for the options that are fields of it.
-    """
+    """The command with options for its `spec`, its `layout`, and the fields of other records."""
     own = inspect.signature(command).parameters
-    columns: Columns = own["spec"].annotation.__metadata__[0] if "spec" in own else {}
+    columns: dict[str, Any] = own["spec"].default if "spec" in own else {}
     records: dict[str, Any] = {
         name: param.annotation
         for name, param in own.items()
-        if is_dataclass(param.annotation) and name != "layout"
+        if is_dataclass(param.annotation) and name not in ("layout", "spec")
     }
-
-    def call(layout: Layout, given: dict[str, Any]) -> None:
-        if "layout" in own:
-            given["layout"] = layout
-        if columns:
-            values = {_FIELDS.get(name, name): given.pop(name) for name in columns}
-            values = {name: value for name, value in values.items() if value is not None}
-            given["spec"] = InputSpec(layout=layout, **values)
-        for name, kind in records.items():
-            given[name] = kind(**{one.name: given.pop(one.name) for one in _fields(kind)})
-        command(**given)
 
     @wraps(command)
     def run(**given: Any) -> None:
         text = {name: given.pop(name) for name in _TEXT_FILES}
         text["missing"] = tuple(text["missing"]) if text["missing"] else None
-        path = text.pop("bad_rows")
-        if path is None:
-            call(Layout(**text), given)
-            return
-        if given.get("ray") is not None:
+        if text["bad_rows"] is not None and given.get("ray") is not None:
             raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
-        bad = BadRows(path)
-        for used in given.values():
-            if isinstance(used, str | Path):
-                bad.check(used)
-        with print_warnings(), bad.written():
-            call(Layout(**text, bad_rows=bad), given)
+        with ExitStack() as stack:
+            if text["bad_rows"] is not None:
+                text["bad_rows"] = bad = BadRows(text["bad_rows"])
+                for used in given.values():
+                    if isinstance(used, str | Path):
+                        bad.check(used)
+                stack.enter_context(print_warnings())
+                stack.enter_context(bad.written())
+            layout = Layout(**text)
+            if "layout" in own:
+                given["layout"] = layout
+            if columns:
+                values = {_FIELDS.get(name, name): given.pop(name) for name in columns}
+                values = {name: value for name, value in values.items() if value is not None}
+                given["spec"] = InputSpec(layout=layout, **values)
+            for name, kind in records.items():
+                given[name] = kind(**{one.name: given.pop(one.name) for one in _fields(kind)})
+            command(**given)
 
     params = []
     for name, param in own.items():
         if name == "spec":
-            params += [_parameter(one, kind) for one, kind in columns.items()]
+            params += [_parameter(*one) for one in columns.items()]
         elif name in records:
             params += _fields(records[name])
         elif name != "layout":
             params.append(param.replace(kind=_KEYWORD))
-    params += [_parameter(name, kind) for name, kind in _TEXT_FILES.items()]
+    params += [_parameter(*one) for one in _TEXT_FILES.items()]
     run.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]
     run.__annotations__ = {param.name: param.annotation for param in params} | {"return": None}
     return run
 
 
 def _fields(record: Any) -> list[inspect.Parameter]:
-    """The fields of a dataclass that are options."""
     return [
         inspect.Parameter(one.name, _KEYWORD, default=one.default, annotation=one.type)
         for one in fields(record)
-        if get_origin(one.type) is Annotated
+        if isinstance(one.default, OptionInfo)
     ]
 
 
-def _parameter(name: str, kind: Any) -> inspect.Parameter:
-    default = _REQUIRED if kind in (Rows, Label) else False if kind is Ordered else None
-    return inspect.Parameter(name, _KEYWORD, default=default, annotation=kind)
+def _parameter(name: str, given: Any) -> inspect.Parameter:
+    kind = _KINDS.get(name, str | None)
+    return inspect.Parameter(name, _KEYWORD, default=given, annotation=kind)
 
 
 def this_command(context: typer.Context) -> str:
@@ -252,11 +177,7 @@ def this_command(context: typer.Context) -> str:
 
 
 def method_names(against: str, known: Collection[str]) -> list[str]:
-    """The methods that `--against` names, each once; refuses unknown ones.
-
-    >>> method_names("xgboost, isolation-forest", ["isolation-forest", "xgboost"])
-    ['xgboost', 'isolation-forest']
-    """
+    """The methods that `--against` names, each once; refuses unknown ones."""
     names = list(dict.fromkeys(filter(None, map(str.strip, against.split(",")))))
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -268,7 +189,6 @@ def method_names(against: str, known: Collection[str]) -> list[str]:
 
 
 def check_most(most: int) -> None:
-    """Refuse to list less than one row."""
     if most < 1:
         raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")
 

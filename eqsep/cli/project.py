@@ -1,7 +1,4 @@
-"""The project file `eqsep.toml`: options written once, next to the data.
-
-Every command reads it. What is given on the command line wins.
-"""
+"""The project file `eqsep.toml`: options written once, next to the data; the command line wins."""
 
 import os
 import tomllib

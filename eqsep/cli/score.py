@@ -1,4 +1,4 @@
-"""`eqsep score`: rows from files in, scores and reasons out."""
+"""`eqsep score` and `eqsep explain`: rows from files in, scores and reasons out."""
 
 import time
 from collections import Counter, deque
@@ -10,7 +10,7 @@ from itertools import starmap
 from pathlib import Path
 from secrets import randbits
 from threading import Lock
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,27 +18,21 @@ import typer
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
 from eqsep.cli import options
-from eqsep.cli.console import Job, print_warnings, print_written, progress
+from eqsep.cli.console import Job, flag, opt, print_stderr, print_warnings, print_written, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.engine.loops import threads, workers
-from eqsep.errors import UserError, counted
+from eqsep.errors import UserError, counted, visible
+from eqsep.io import writing
 from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read, files_of, open_file
 from eqsep.io.streams import STANDARD_INPUT
-from eqsep.io.writing import (
-    STANDARD_OUTPUT,
-    as_column,
-    check_table_out,
-    output_format,
-    shortened,
-    table_writer,
-    with_nulls,
-)
+from eqsep.io.writing import STANDARD_OUTPUT, as_column, with_nulls
 from eqsep.labels import NORMAL
-from eqsep.tables.reading import Table, arrow_numbers
+from eqsep.tables.batches import joined
+from eqsep.tables.reading import Table, arrow_numbers, text_of
 
 _COLUMNS = {
     "score": pa.float64(),
@@ -64,33 +58,19 @@ Verdicts = dict[str, np.ndarray]
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is wanted of which rows: the options of the command.
+    """What is wanted of which rows: the options of the command."""
 
-    `keep` names columns that are written before the score, by default those that were taken for
-    ids. `threshold` is the one that `fdr` leads to, where alarms are not above the model's.
-    """
-
-    explain: Annotated[
-        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
-    ] = 0
-    kinds: Annotated[
-        bool, typer.Option("--kinds", help="Also list the kinds that each alarm may be of.")
-    ] = False
-    only_alarms: options.OnlyAlarms = False
-    most: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
-    ] = None
-    false_alarm_rate: options.Rate = None
-    fdr: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
-    ] = None
-    persist: options.Persist = None
-    keep: options.Keep = None
-    ray: options.Ray = None
+    explain: int = opt(0, "N", "Give each alarm this many reasons.")
+    kinds: bool = flag("--kinds", "Also list the kinds that each alarm may be of.")
+    only_alarms: bool = options.ONLY_ALARMS
+    most: int | None = opt(None, "N", "Only the N highest scores, the highest first.")
+    false_alarm_rate: float | None = options.RATE
+    fdr: float | None = opt(None, "SHARE", "Of the alarms that may be false, in all rows at once.")
+    persist: str | None = options.PERSIST
+    keep: list[str] | None = options.KEEP
+    ray: str | None = options.RAY
     layout: Layout = field(default_factory=Layout)
-    threshold: float | None = None
+    threshold: float | None = None  # the one that `fdr` leads to
 
     def __post_init__(self) -> None:
         if self.persist is not None and (self.fdr is not None or self.ray is not None):
@@ -111,21 +91,19 @@ class Wanted:
 
 @options.reads_tables
 def score(
-    model: options.ModelFile,
-    rows: options.Rows,
-    out: options.TableOut = "-",
+    model: Path = options.MODEL,
+    rows: list[str] = options.ROWS,
+    out: str = options.TABLE_OUT,
     *,
     wanted: Wanted,
-    form: options.Form = None,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
-    ] = False,
+    form: str | None = options.FORM,
+    exit_code: bool = flag("--exit-code", "End with 1 where a row raises an alarm."),
     layout: Layout,
 ) -> None:
     """Score rows, as many as there are: score, p_value, alarm, kind and its probability."""
     wanted = replace(wanted, layout=layout)
     with print_warnings():
-        tally = score_files(model, rows, wanted, out=out, kind=output_format(out, form))
+        tally = score_files(model, rows, wanted, out=out, kind=writing.output_format(out, form))
     print_written(tally.summary(), out)
     raise typer.Exit(1 if exit_code and tally.alarms else 0)
 
@@ -179,7 +157,7 @@ class Tally:
 
 def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, kind: str) -> Tally:
     """Score the rows of files piece by piece and write what is wanted of them."""
-    check_table_out(out)
+    writing.check_table_out(out)
     inputs = files_of(paths, noted=True)
     check_not_read(out, [path, *inputs])
     model = load_scoring(path, rows=paths, rate=wanted.false_alarm_rate)
@@ -190,12 +168,12 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
             threshold, tally.needed = _selecting(model, inputs, wanted, job)
             wanted = replace(wanted, threshold=threshold)
             job.phase("scoring")
-        with table_writer(out, kind) as write:
+        with writing.table_writer(out, kind) as write:
             tables = tally.counted(scored(model, inputs, wanted), job)
             if wanted.most is not None:
                 tables, tally.highest = ranked(tables, most=wanted.most), 0
             for table in tables:
-                write(_with_names(shortened(table, kind)))
+                write(_with_names(writing.shortened(table, kind)))
                 if tally.highest is not None:
                     tally.highest += table.num_rows
     warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
@@ -203,16 +181,18 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
 
 
 def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> tuple[float, int]:
-    """The threshold of a selection by `fdr`, and the smallest number of alarms that it can report.
-
-    All rows are read and scored once before; only their p-values are held.
-    """
+    """The threshold by `fdr`, and the smallest number of alarms that it can report."""
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
     fdr, n = checked_fdr(wanted.fdr or 0.0), model.n_calibrating()
-    every_row = replace(
-        wanted, only_alarms=False, most=None, fdr=None, explain=0, keep=None, kinds=False
-    )
+    nothing: dict[str, Any] = {
+        "most": None,
+        "fdr": None,
+        "explain": 0,
+        "keep": None,
+        "kinds": False,
+    }
+    every_row = replace(wanted, only_alarms=False, **nothing)
     tables = Tally().counted(scored(model, paths, every_row), job)
     p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = select(p, fdr=fdr, n_calibrating=n)
@@ -221,10 +201,7 @@ def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> 
 
 
 def scored(model: Model, paths: Sequence[str], wanted: Wanted) -> Iterator[ScoredRows]:
-    """The answers for some thousand rows at a time, with rows numbered in all files.
-
-    Columns have the types of the first rows.
-    """
+    """Some thousand answers at a time, numbered in all files, in the types of the first ones."""
     done, schema = 0, None
     score = _answers if wanted.ray is None else _answers_on_ray
     for answers in score(paths, model=model, wanted=wanted):
@@ -258,11 +235,7 @@ def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> It
 
 
 def _answers(
-    paths: Sequence[str] | str,
-    *,
-    model: Model,
-    wanted: Wanted,
-    kept: list[str] | None = None,
+    paths: Sequence[str] | str, *, model: Model, wanted: Wanted, kept: list[str] | None = None
 ) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time, of one file or of several."""
     scorer = _Scorer(model, wanted, kept)
@@ -308,10 +281,7 @@ def _with_names(table: pa.Table) -> pa.Table:
 
 
 class _Scorer:
-    """From a piece of a file to what is kept and found of its rows that are wanted.
-
-    Unless it is given which columns are kept, the first file decides which ids there are.
-    """
+    """From a piece of a file to what is kept and found of its rows that are wanted."""
 
     def __init__(self, model: Model, wanted: Wanted, kept: list[str] | None) -> None:
         self.model, self.wanted, self.kept = model, wanted, kept
@@ -328,7 +298,6 @@ class _Scorer:
         return self.reader.columns(more=self.kept)(there)
 
     def __call__(self, name: str, table: pa.Table, before: int) -> ScoredRows:
-        """The answers for a piece."""
         kept = self.kept or []
         first = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
         first |= {f"{_KEPT}{column}": table.column(column) for column in kept}
@@ -398,10 +367,7 @@ class Highest:
         self._seen: set[str] = set()
 
     def entering(self, scores: np.ndarray, table: pa.Table, rows: np.ndarray) -> np.ndarray:
-        """Which of these rows of a table are among the highest now; of equal ones the first stay.
-
-        In a log that repeats itself each row counts once.
-        """
+        """Which of these rows are among the highest now; of equal ones the first stays."""
         full = len(self._scores) >= self.most
         likely = np.flatnonzero(scores > self._scores.min()) if full else np.arange(len(scores))
         new = likely[self._new(table.take(as_column(rows[likely], pa.int64())))]
@@ -411,7 +377,6 @@ class Highest:
         return new[np.sort(order[order >= before] - before)]
 
     def _new(self, rows: pa.Table) -> list[int]:
-        """Which rows differ from all before."""
         found = []
         for i, row in enumerate(map(repr, rows.to_pylist())):
             if row not in self._seen:
@@ -432,10 +397,7 @@ def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
 
 
 class Repeats:
-    """A cache of verdicts on rows, by the values of the columns that a model reads.
-
-    Several threads may ask at once; where two ask for the same new row, both score it.
-    """
+    """A cache of verdicts on rows by the values that a model reads, for several threads."""
 
     def __init__(self, verdicts: Callable[[pa.Table], Verdicts]) -> None:
         self._verdicts = verdicts
@@ -495,7 +457,10 @@ class Repeats:
                 ends = np.frombuffer(offsets, _TEXTS[column.type])[here]
                 texts = np.frombuffer(data or b"", np.uint8)
                 mixed_texts(ends, texts, self._factors, keys)
-            elif _is_plain(column):
+            elif pa.types.is_floating(column.type) or (
+                not column.null_count
+                and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type))
+            ):
                 x = arrow_numbers(column)
                 mixed_numbers(x.astype(_LONG[x.dtype.kind]), self._factors, keys)
             else:
@@ -503,7 +468,95 @@ class Repeats:
         return keys
 
 
-def _is_plain(column: pa.Array) -> bool:
-    """Whether its values are numbers, or truth values, that NumPy holds alike."""
-    is_whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
-    return pa.types.is_floating(column.type) or (is_whole and not column.null_count)
+_SURE = 0.99  # no name is shown as more probable
+_EXPLAINED = 64  # rows that are explained together, so that the first ones come at once
+
+
+@options.reads_tables
+def explain(
+    model: Path = options.MODEL,
+    rows: list[str] = options.ROWS,
+    top: int = opt(5, "N", "How many columns to name."),
+    most: int = opt(20, "N", "How many rows: those with the highest scores."),
+    only_alarms: bool = options.ONLY_ALARMS,
+    false_alarm_rate: float | None = options.RATE,
+    keep: list[str] | None = options.KEEP,
+    *,
+    layout: Layout,
+) -> None:
+    """Say why rows have their scores, the highest first: the columns that drive them."""
+    if top < 1:
+        raise UserError(f"--top expects at least 1 reason, got {top}.")
+    options.check_most(most)
+    with print_warnings():
+        scoring = load_scoring(model, rows=rows, rate=false_alarm_rate)
+        held, n = _highest(
+            scoring, rows, keep or (), layout=layout, most=most, only_alarms=only_alarms
+        )
+        for text in _explained(scoring, held, top=top):
+            typer.echo(visible(text))
+        if n > len(held):
+            among = counted(n, "alarm" if only_alarms else "row")
+            print_stderr(f"Shown: the {len(held):,} highest of {among}; --most N shows more.")
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A row with one of the highest scores: its verdict in words, and its values."""
+
+    score: float
+    verdict: str
+    row: Table
+
+
+def _highest(
+    model: Model,
+    paths: Sequence[str],
+    keep: Sequence[str],
+    *,
+    layout: Layout,
+    most: int,
+    only_alarms: bool,
+) -> tuple[list[_Held], int]:
+    """The rows, or alarms, with the highest scores, the highest first; and of how many."""
+    held: list[_Held] = []
+    highest = Highest(most)
+    done = candidates = 0
+    reader, kept = RowReader(model), list(dict.fromkeys(keep))
+    with progress("eqsep explain", "scoring") as job:
+        choose = reader.columns(more=kept)
+        for name, table, before in placed_pieces(model.plan, paths, choose, layout=layout):
+            if not table.num_rows:
+                continue
+            with errors_placed(name, before=before):
+                rows = reader(table)
+                score, _, alarm, kind, probability = model.verdicts(rows)
+            among = np.flatnonzero(alarm) if only_alarms else np.arange(len(score))
+            for i in among[highest.entering(score[among], table, among)].tolist():
+                values = ((column, table.column(column)[i].as_py()) for column in kept)
+                said = [f"{name} {text_of(value)}" for name, value in values if value is not None]
+                row = f"row {done + i + 1:,}" + f" ({', '.join(said)})" * bool(said)
+                verdict = _verdict(kind[i], probability[i]) if alarm[i] else "passes"
+                held.append(_Held(score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
+            held = sorted(held, key=lambda row: -row.score)[:most]
+            done += table.num_rows
+            job.note = counted(done, "row")
+            candidates += len(among)
+    return held, candidates
+
+
+def _verdict(kind: str, probability: float) -> str:
+    """The name of an alarm, with its probability where that is known."""
+    known = f" ({min(probability, _SURE):.0%})" * (not np.isnan(probability))
+    return f"alarm, {kind}{known}"
+
+
+def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:
+    with progress("eqsep explain", "explaining", prints=True) as job:
+        job.expect(len(held))
+        for start in range(0, len(held), _EXPLAINED):
+            some = held[start : start + _EXPLAINED]
+            found = model.explain(joined([held.row for held in some]), top=top)
+            job.advance(len(some))
+            for row, explanation in zip(some, found, strict=True):
+                yield f"{row.verdict}; {explanation}"

@@ -2,11 +2,11 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from eqsep.cli.console import CommandGroup, Screen, print_stderr, print_warnings
+from eqsep.cli.console import CommandGroup, Screen, arg, flag, opt, print_stderr, print_warnings
 from eqsep.cli.inputs import load_detector
 from eqsep.errors import MissingExtraError, UserError, counted
 
@@ -36,44 +36,25 @@ class _Serve(CommandGroup):
 
 
 app = typer.Typer(cls=_Serve)
-Data = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the service keeps its data.")]
-Database = Annotated[
-    str | None,
-    typer.Option(metavar="URL", help="A database for a team: postgresql+psycopg://…"),
-]
 HERE = Path("eqsep-serve")
+_DATA = opt(HERE, "FOLDER", "Where the service keeps its data.")
+_DATABASE = opt(None, "URL", "A database for a team: postgresql+psycopg://…")
 
 
 @app.command(_RUN)
 def run(
-    model: Annotated[
-        Path | None,
-        typer.Argument(metavar="[MODEL]", help="A file that eqsep fit wrote: it is added once."),
-    ] = None,
-    data: Data = HERE,
-    database: Database = None,
-    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 is everywhere.")] = (
-        "127.0.0.1"
+    model: Path | None = arg(None, "[MODEL]", "A file that eqsep fit wrote: it is added once."),
+    data: Path = _DATA,
+    database: str | None = _DATABASE,
+    host: str = opt("127.0.0.1", None, "Where to listen; 0.0.0.0 is everywhere."),
+    port: int = opt(8000, None, "0 is any that is free.", min=0, max=65535),
+    workers: int = opt(1, "N", "Processes that share the store.", min=1, max=64),
+    take: bool = flag("--take", "Make MODEL live, if its file differs from what was added."),
+    entity: str | None = opt(
+        None, "COLUMN", "That says whose a row is: a card, a host, a machine."
     ),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any that is free.")] = 8000,
-    workers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Processes that share the store.")
-    ] = 1,
-    take: Annotated[
-        bool,
-        typer.Option("--take", help="Make MODEL live, if its file differs from what was added."),
-    ] = False,
-    entity: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="That says whose a row is: a card, a host, a machine."),
-    ] = None,
-    keep_quiet: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of rows without an alarm that are kept.")
-    ] = 0.05,
-    name: Annotated[
-        list[str] | None,
-        typer.Option(metavar="HOST", help="A name that the service is called by; repeatable."),
-    ] = None,
+    keep_quiet: float = opt(0.05, "SHARE", "Of rows without an alarm that are kept."),
+    name: list[str] | None = opt(None, "HOST", "A name that the service is called by; repeatable."),
 ) -> None:
     """Serve: an API that scores rows, and a console in which verdicts teach the model."""
     asked = Serving(
@@ -98,11 +79,9 @@ def run(
 
 @app.command()
 def replay(
-    data: Data = HERE,
-    database: Database = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="This model alone; else all.")
-    ] = None,
+    data: Path = _DATA,
+    database: str | None = _DATABASE,
+    model: str | None = opt(None, "NAME", "This model alone; else all."),
 ) -> None:
     """Do the log of each model again from its beginning: is it the model that is live?"""
     same = True
@@ -120,17 +99,12 @@ def replay(
 
 @app.command()
 def token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Of a person or a program.")],
-    role: Annotated[
-        str, typer.Option(metavar="ROLE", help="view, judge (gives verdicts) or admin.")
-    ] = "judge",
-    days: Annotated[
-        float | None,
-        typer.Option(metavar="N", help="After which it lets nobody in; else until revoked."),
-    ] = None,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take the token back instead.")] = False,
-    data: Data = HERE,
-    database: Database = None,
+    name: str = arg(..., "NAME", "Of a person or a program."),
+    role: str = opt("judge", "ROLE", "view, judge (gives verdicts) or admin."),
+    days: float | None = opt(None, "N", "After which it lets nobody in; else until revoked."),
+    revoke: bool = flag("--revoke", "Take the token back instead."),
+    data: Path = _DATA,
+    database: str | None = _DATABASE,
 ) -> None:
     """Issue a token, in place of the one that this name had; it is shown this once."""
     with closing(_workspace(data, database)) as ws:
@@ -143,8 +117,7 @@ def token(
 
 @app.command()
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="To write; it must not exist.")],
-    data: Data = HERE,
+    file: Path = arg(..., "FILE", "To write; it must not exist."), data: Path = _DATA
 ) -> None:
     """Copy the database of a service to a file, while it runs or not."""
     backups.back_up(_database(data), file)
@@ -152,10 +125,7 @@ def backup(
 
 
 @app.command()
-def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="That a backup wrote.")],
-    data: Data = HERE,
-) -> None:
+def restore(file: Path = arg(..., "FILE", "That a backup wrote."), data: Path = _DATA) -> None:
     """Put a backup in the place of the database of a service that is stopped."""
     make_folder(data)
     aside = backups.restore(file, data / DATABASE)
@@ -163,7 +133,7 @@ def restore(
     Screen().print_line(f"{data / DATABASE} is {file} again{kept}")
 
 
-def mcp(data: Data = HERE, database: Database = None) -> None:
+def mcp(data: Path = _DATA, database: str | None = _DATABASE) -> None:
     """Let an assistant look at alarms and propose verdicts, by the Model Context Protocol."""
     from eqsep.serve.mcp import server
 
@@ -179,14 +149,12 @@ def _url(data: Path, database: str | None) -> str:
 
 
 def _database(data: Path) -> Path:
-    """The file of an existing service."""
     if not (data / DATABASE).is_file():
         raise UserError(f"{data} holds no service: pass --data with the folder of one.")
     return data / DATABASE
 
 
 def _workspace(data: Path, database: str | None) -> Workspace:
-    """The store of an existing service."""
     if database is None:
         _database(data)
     return Workspace(_url(data, database))

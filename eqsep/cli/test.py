@@ -1,9 +1,9 @@
 """`eqsep test`: a model on labelled rows that it has not learnt."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,18 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eqsep.arrays import objects
-from eqsep.cli import options
-from eqsep.cli.console import Screen, format_counts, in_command, print_warnings, table, with_ends
-from eqsep.cli.inputs import GroupColumns, columns_for, load_detector, persistent_alarms
-from eqsep.cli.labelled import InputSpec, check_some_label
+from eqsep.cli import inputs, options
+from eqsep.cli.console import (
+    Screen,
+    flag,
+    format_counts,
+    in_command,
+    opt,
+    print_warnings,
+    table,
+    with_ends,
+)
+from eqsep.cli.inputs import GroupColumns, InputSpec, load_detector
 from eqsep.detector import Detector, learnt_before
 from eqsep.detector.calibration import NO_PROMISE
 from eqsep.errors import UserError, counted
@@ -32,36 +40,19 @@ from eqsep.tables.reading import Table
 class ReviewSpec:
     """How alarms are worked off: the options of the command, with names of columns."""
 
-    time: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="When: the highest scores of each day, and delays."),
-    ] = None
-    group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The run of each row, for delays; else the model's."),
-    ] = None
-    persist: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K/N",
-            help="Delays of alarms with K of the last N rows of the run; the rest of single ones.",
-        ),
-    ] = None
-    entity: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Card, host, machine: its rows of one day are one incident."
-        ),
-    ] = None
-    top: Annotated[
-        int, typer.Option(metavar="N", help="How many of the highest scores are looked at.")
-    ] = 20
-    cost_alarm: Annotated[
-        float | None, typer.Option(metavar="COST", help="Of looking at an alarm, true or false.")
-    ] = None
-    cost_miss: Annotated[
-        float | None, typer.Option(metavar="COST", help="Of an anomaly that raises no alarm.")
-    ] = None
+    time: str | None = opt(None, "COLUMN", "When: the highest scores of each day, and delays.")
+    group: str | None = opt(None, "COLUMN", "The run of each row, for delays; else the model's.")
+    persist: str | None = opt(
+        None,
+        "K/N",
+        "Delays of alarms with K of the last N rows of the run; the rest of single ones.",
+    )
+    entity: str | None = opt(
+        None, "COLUMN", "Card, host, machine: its rows of one day are one incident."
+    )
+    top: int = opt(20, "N", "How many of the highest scores are looked at.")
+    cost_alarm: float | None = opt(None, "COST", "Of looking at an alarm, true or false.")
+    cost_miss: float | None = opt(None, "COST", "Of an anomaly that raises no alarm.")
 
     @property
     def columns(self) -> list[str]:
@@ -88,21 +79,20 @@ class ReviewSpec:
             cost_miss=self.cost_miss,
             time=time,
             run=None if self.group is None else _texts(table.column(self.group)),
-            persist=None if self.persist is None else persistent_alarms(self.persist).update,
+            persist=None if self.persist is None else inputs.persistent_alarms(self.persist).update,
         )
 
 
 @options.reads_tables
 def test(
     context: typer.Context,
-    model: options.ModelFile,
-    spec: Annotated[InputSpec, options.Columns(label=options.Label, normal=options.NormalHere)],
+    model: Path = options.MODEL,
+    spec: InputSpec = options.columns(label=options.LABEL, normal=options.NORMAL_HERE),
+    *,
     review: ReviewSpec,
-    false_alarm_rate: options.Rate = None,
-    learnt_too: Annotated[
-        bool, typer.Option("--learnt-too", help="Measure even on rows that the model has learnt.")
-    ] = False,
-    report: options.Report = None,
+    false_alarm_rate: float | None = options.RATE,
+    learnt_too: bool = flag("--learnt-too", "Measure even on rows that the model has learnt."),
+    report: Path | None = options.REPORT,
 ) -> None:
     """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
     options.check_report_out(report, [model, *spec.paths])
@@ -110,13 +100,20 @@ def test(
         detector = load_detector(model, rows=spec.paths, rate=false_alarm_rate)
         found = assess_files(detector, spec, review, learnt_too=learnt_too)
     title = f"{model.name}, tested on {', '.join(Path(path).name for path in spec.paths)}"
-    found = replace(found, title=title, command=options.this_command(context))
-    if report is not None:
-        write_report(found, report)  # before printing, which a closed pipe may end
+    print_report(replace(found, title=title), print_assessment, context, report)
+
+
+def print_report(
+    found: Any, show: Callable[[Screen, Any], None], context: typer.Context, path: Path | None
+) -> None:
+    """Write the report with its command to a path, if given, and show what was found."""
+    found = replace(found, command=options.this_command(context))
+    if path is not None:
+        write_report(found, path)  # before printing, which a closed pipe may end
     console = Screen()
-    print_assessment(console, found)
-    if report is not None:
-        console.print_line(f"\nreport: {report}")
+    show(console, found)
+    if path is not None:
+        console.print_line(f"\nreport: {path}")
 
 
 def _days(column: pa.ChunkedArray, name: str) -> tuple[np.ndarray | None, np.ndarray | None]:
@@ -147,14 +144,14 @@ def assess_files(
 
     def choose(there: list[str]) -> Iterable[str]:
         groups = [name for name in grouped.names if name in there]
-        return columns_for(plan, more=[*spec.not_learnt, *review.columns, *groups])(there)
+        return inputs.columns_for(plan, more=[*spec.not_learnt, *review.columns, *groups])(there)
 
     rows, table = spec.read_like(plan, choose)
     review = review.known_to(grouped, table.schema.names)
     y = spec.labels_for(detector.model_.evidence.labels, table)
     assert y is not None  # the option is required
     label = str(spec.label)
-    check_some_label(y, name=label)
+    inputs.check_some_label(y, name=label)
     notes = [] if caution is None else [f"Said at the fit: {in_command(caution.warning())}"]
     if set(grouped.names) <= set(table.schema.names):
         rows = grouped.attach(rows, table)
@@ -198,9 +195,8 @@ def _checked_new(
             f"The model has learnt {', '.join(paths)}: {share}. On these it does better than on "
             f"new rows. Pass others, or measure nevertheless with --learnt-too."
         )
-    return [
-        f"The model has learnt from these rows, and does better on them than on new ones: {share}."
-    ]
+    said = "The model has learnt from these rows, and does better on them than on new ones"
+    return [f"{said}: {share}."]
 
 
 def _kinds(detector: Detector, y: np.ndarray) -> np.ndarray:

@@ -6,16 +6,9 @@ from typing import Annotated
 
 import typer
 
-from eqsep.cli.console import CommandGroup, Screen, table
+from eqsep import theory
+from eqsep.cli.console import CommandGroup, Screen, opt, table
 from eqsep.errors import UserError
-from eqsep.theory import (
-    WITNESSES,
-    closing_number,
-    closing_probability,
-    enclosing_probability,
-    vc_dimension,
-)
-from eqsep.theory import shatters as shattering_of
 from eqsep.theory.certificate import Shattering
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True)
@@ -35,19 +28,19 @@ Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimens
 def closing(
     family: ClosingFamily,
     n_features: Dimension,
-    separators: Annotated[
-        int | None, typer.Option(help="Say how likely this many random ones close a region.")
-    ] = None,
+    separators: int | None = opt(
+        None, None, "Say how likely this many random ones close a region."
+    ),
 ) -> None:
     """The fewest separators of a family that enclose a finite volume."""
-    number = closing_number(family, n_features)
+    number = theory.closing_number(family, n_features)
     lines = [f"closing number of {family} separators in R^{n_features}: {number}"]
     if separators is not None:
-        bounded = closing_probability(family, n_features, separators)
+        bounded = theory.closing_probability(family, n_features, separators)
         lines.append(f"chance that {separators} random ones leave no way out: {bounded:.6g}")
     # Whether several balls meet is a question of their centres.
     if separators is not None and (family != "rbf" or separators == 1):
-        value, error = enclosing_probability(family, n_features, separators)
+        value, error = theory.enclosing_probability(family, n_features, separators)
         shown = f"{value:.6g}" if error == 0 else f"{value:.3g} ± {error:.1g}"
         lines.append(f"and that they enclose a positive volume, with random offsets: {shown}")
     Screen().print("\n".join(lines))
@@ -57,7 +50,7 @@ def closing(
 def rules(n_features: Dimension) -> None:
     """The three decision rules side by side: what they ask, how local they are, what closes."""
     halfspaces, planes, balls = (
-        closing_number(family, n_features) for family in ("halfspace", "equality", "rbf")
+        theory.closing_number(family, n_features) for family in ("halfspace", "equality", "rbf")
     )
     reach = (f"global ({halfspaces})", f"semi-local ({planes})", f"local ({balls})")
     rows = [
@@ -71,21 +64,20 @@ def rules(n_features: Dimension) -> None:
 
 @app.command()
 def shatters(
-    family: PlaneFamily,
-    points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
+    family: PlaneFamily, points: Path = opt(..., None, "A CSV file: a point a line, no header.")
 ) -> None:
     """Whether a family realises every labelling of the points; exit code 1 where it does not."""
     with points.open(newline="") as file:
         # As text: "0.1" is a tenth, not the float next to it.
         rows = [row for row in csv.reader(file) if row]
-    shattered = _print_shattering(shattering_of(rows, family, certificates=True))
+    shattered = _print_shattering(theory.shatters(rows, family, certificates=True))
     raise typer.Exit(0 if shattered else 1)
 
 
 @app.command()
 def vc(family: PlaneFamily, n_features: Dimension) -> None:
     """What is proved of the VC dimension of a family, and by what."""
-    bounds = vc_dimension(family, n_features)
+    bounds = theory.vc_dimension(family, n_features)
     console = Screen()
     console.print(f"VC dimension of {family} separators in R^{n_features}")
     console.print(f"at least {bounds.lower}: {bounds.lower_source}")
@@ -95,16 +87,16 @@ def vc(family: PlaneFamily, n_features: Dimension) -> None:
 @app.command()
 def certificate(family: PlaneFamily, n_features: Dimension) -> None:
     """The points behind a lower bound on the VC dimension, with their proof checked again."""
-    if (family, n_features) not in WITNESSES:
-        known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
+    if (family, n_features) not in theory.WITNESSES:
+        known = ", ".join(f"{name} {n}" for name, n in sorted(theory.WITNESSES))
         raise UserError(
             f"There are no points for {family} in R^{n_features}: expected one of {known}. "
             "Search for some with eqsep.theory.find_shattered."
         )
-    points = WITNESSES[family, n_features]
+    points = theory.WITNESSES[family, n_features]
     columns = [f"x{i + 1}" for i in range(n_features)]
     Screen().print(table(columns, points, left=0, wrapped=0, padding=1))
-    confirmed = _print_shattering(shattering_of(points, family, certificates=True))
+    confirmed = _print_shattering(theory.shatters(points, family, certificates=True))
     raise typer.Exit(0 if confirmed else 1)
 
 

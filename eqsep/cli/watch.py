@@ -4,13 +4,13 @@ import csv
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
 
 from eqsep.cli import options
-from eqsep.cli.console import Screen, in_command, print_warnings, progress
+from eqsep.cli.console import Screen, flag, in_command, opt, print_warnings, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_detector, placed_pieces
 from eqsep.detector import Detector
 from eqsep.detector.calibration import NO_PROMISE
@@ -28,34 +28,20 @@ _COLUMNS = 3  # that have moved most are named
 
 @options.reads_tables
 def watch(
-    model: options.ModelFile,
-    rows: options.Rows,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Go on from this state, and keep it there."),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(metavar="CHANCE", help="Of saying wrongly that rows have changed; else 0.01."),
-    ] = None,
-    random_state: options.Seed = 0,
-    fdr: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Select rows as they come: of these, may be false."),
-    ] = None,
-    alarms: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the selected rows go, as CSV.")
-    ] = None,
-    report: options.Report = None,
-    ordered: Annotated[
-        bool, typer.Option("--ordered", help="Rows are in time order: row numbers are the times.")
-    ] = False,
-    exit_code: Annotated[
-        bool,
-        typer.Option(
-            "--exit-code", help="End with 1 where rows have changed, else 3 where to look."
-        ),
-    ] = False,
+    model: Path = options.MODEL,
+    rows: list[str] = options.ROWS,
+    state: Path | None = opt(None, "FILE", "Go on from this state, and keep it there."),
+    delta: float | None = opt(
+        None, "CHANCE", "Of saying wrongly that rows have changed; else 0.01."
+    ),
+    random_state: int = options.SEED,
+    fdr: float | None = opt(None, "SHARE", "Select rows as they come: of these, may be false."),
+    alarms: Path | None = opt(None, "FILE", "Where the selected rows go, as CSV."),
+    report: Path | None = options.REPORT,
+    ordered: bool = flag("--ordered", "Rows are in time order: row numbers are the times."),
+    exit_code: bool = flag(
+        "--exit-code", "End with 1 where rows have changed, else 3 where to look."
+    ),
     *,
     layout: Layout,
 ) -> None:
@@ -71,7 +57,7 @@ def watch(
             options.check_model_out(out, [model, *rows])
     with print_warnings():
         detector = load_detector(model, rows=rows)
-        monitor = _monitor(detector, state, delta=delta, random_state=random_state)
+        monitor = _monitor(detector, state, delta=delta, seed=random_state)
         selection = None if fdr is None else Selection(detector, fdr)
         _watch(monitor, selection, rows, layout=layout, ordered=ordered)
         if state is not None:
@@ -127,13 +113,10 @@ class Selection:
             file.write(text.getvalue().encode())
 
 
-def _monitor(
-    detector: Detector, state: Path | None, *, delta: float | None, random_state: int
-) -> Monitor:
-    """The monitor of a state, or a new one."""
+def _monitor(detector: Detector, state: Path | None, *, delta: float | None, seed: int) -> Monitor:
     if state is None or not state.exists():
         delta = 0.01 if delta is None else delta
-        return Monitor(detector, delta=delta, random_state=random_state)
+        return Monitor(detector, delta=delta, random_state=seed)
     monitor = Monitor.load(state, detector)
     if delta not in (None, monitor.delta):
         raise UserError(f"{state} was begun with --delta {monitor.delta:g}: leave it out.")
@@ -148,7 +131,6 @@ def _watch(
     layout: Layout,
     ordered: bool,
 ) -> None:
-    """Watch the rows of files piece by piece."""
     model = monitor.detector.model_
     done = 0
     with progress("eqsep watch", "watching") as job:

@@ -1,4 +1,4 @@
-"""The cells of a spreadsheet as CSV: a program that `sheets` runs.
+"""The cells of a spreadsheet as CSV: a program that `text` runs.
 
 A damaged or hostile file may name a cell so far away that the reader aborts its process for lack of
 memory. That is then this one, with bounded memory. It imports nothing of eqsep, so it starts fast.

@@ -9,18 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from eqsep.errors import ParameterError, UserError, counted, quoted
-from eqsep.io.notation import (
-    MISSING,
-    THOUSANDS,
-    Notation,
-    date_order,
-    decimal_mark,
-    in_signs_of,
-    is_date,
-    is_number,
-    is_ruler,
-    notations,
-)
+from eqsep.io import notation as marks
+from eqsep.io.notation import MISSING, THOUSANDS, Notation, is_number
 
 if TYPE_CHECKING:
     from eqsep.io.text import BadRows
@@ -137,19 +127,11 @@ class _Form:
 
     @property
     def numbers(self) -> float:
-        """The share of values that are numbers."""
         return sum(is_number(v) for row in self.table for v in row) / sum(map(len, self.table))
 
 
 def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Dialect:
-    """The dialect of a file that begins with these whole lines.
-
-    `name` is the file, for messages; `tabs` says whether its ending promises tabs.
-
-    >>> found = detect("day;amount\\n31.12.2024;1.234,5\\n", Layout(), name="a.csv")
-    >>> found.columns, found.delimiter, found.said
-    (('day', 'amount'), ';', ('values are divided by semicolons',))
-    """
+    """The dialect of a file that begins with these lines; `tabs` if its ending promises them."""
     lines = _LINE.findall(text)
     start = next((i for i in range(layout.skip or 0, len(lines)) if lines[i].strip()), None)
     if start is None:
@@ -169,8 +151,8 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     last = form.rows[form.titles + n - 1][1] if form.titles + n else 0
     columns = _names(table[:n]) if n else above or tuple(f"c{i + 1}" for i in range(len(table[0])))
     values = _values(table[n:], len(columns), layout)
-    decimal = layout.decimal or ("," if layout.thousands == "." else decimal_mark(values))
-    tried = notations(decimal, layout.thousands, delimiter=form.delimiter)
+    decimal = layout.decimal or ("," if layout.thousands == "." else marks.decimal_mark(values))
+    tried = marks.notations(decimal, layout.thousands, delimiter=form.delimiter)
     unseen = Notation(",", ".") if decimal == "," else None
     shown = {c: _notation(v, tried) or unseen for c, v in zip(columns, values, strict=True)}
     return Dialect(
@@ -204,15 +186,14 @@ def _header_in_comment(line: str, form: _Form) -> tuple[str, ...] | None:
 
 
 def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
-    """The lines divided in the likeliest way."""
     if layout.delimiter is not None:
         spaces = layout.delimiter == " "
         form = _split(lines, str.split) if spaces else _divided(lines, layout.delimiter)
         return form if layout.skip is not None else _after_titles(form)
     if tabs and "\t" in lines[0]:
         return _divided(lines, "\t")
-    marks = [mark for mark in _MARKS if any(mark in line for line in lines)]
-    forms = [_divided(lines, mark) for mark in marks]
+    there = [mark for mark in _MARKS if any(mark in line for line in lines)]
+    forms = [_divided(lines, mark) for mark in there]
     if layout.skip is None:
         forms = [_after_titles(form) for form in forms]
     likely = [form for form in forms if form.agreement >= _AGREED]
@@ -224,7 +205,7 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
         return best
     if layout.skip is None and (below := _aligned_below(lines)):
         return replace(_split(lines, below[1]), titles=below[0])
-    first = max(marks, key=lines[0].count, default=_NOWHERE)
+    first = max(there, key=lines[0].count, default=_NOWHERE)
     return _divided(lines, first if first in lines[0] else _NOWHERE)
 
 
@@ -280,11 +261,10 @@ def _after_titles(form: _Form) -> _Form:
 
 
 def _header_rows(table: Sequence[Row], layout: Layout) -> int:
-    """How many rows name the columns."""
     if layout.header is not None:
         return int(layout.header)
     first, *others = table
-    if others and is_ruler(others[0]):
+    if others and marks.is_ruler(others[0]):
         return 2
     rows = [row for row in others if len(row) == len(first)]
     at = [i for i, value in enumerate(first) if is_number(value)]
@@ -319,7 +299,7 @@ def _is_header(row: Row, numeric: Sequence[int]) -> bool:
 
 def _names(rows: Sequence[Row]) -> tuple[str, ...]:
     """The names of columns, joined from several rows; above an empty cell, the last name counts."""
-    rows = [row for row in rows if not is_ruler(row)] or rows
+    rows = [row for row in rows if not marks.is_ruler(row)] or rows
     last = rows[-1]
     if len(rows) == 1:
         return tuple(last if last.count("") < 2 else _numbered(last))
@@ -349,13 +329,13 @@ def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | No
     """How a column of numbers or dates is written, as its first values show; else None."""
     if not values:
         return None
-    for notation in in_signs_of(values, tried):
+    for notation in marks.in_signs_of(values, tried):
         if all(map(notation.reads, values)):
             return notation
     if all(map(_ISO_DATE.match, values)):
         return None
-    order = date_order(values)
-    return Notation(dates=order) if all(is_date(value, order) for value in values) else None
+    order = marks.date_order(values)
+    return Notation(dates=order) if all(marks.is_date(value, order) for value in values) else None
 
 
 def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> Iterable[str]:
@@ -369,17 +349,12 @@ def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> 
         yield f"values are divided by {_MARKS[form.delimiter]}"
     if n == 0 and layout.header is None:
         yield "the first line holds values, so columns are called c1, c2, …"
-    if n > 1 and not is_ruler(form.table[1]):
+    if n > 1 and not marks.is_ruler(form.table[1]):
         yield f"the first {n} lines name the columns: {quoted(_names(form.table[:n]), most=3)}"
 
 
 def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
-    """A function that divides aligned lines into values, some of them numbers; None if none does.
-
-    >>> split = aligned(["name     size", "page 1   2.5", "page 20  13"])
-    >>> split("page 3   0.5")
-    ['page 3', '0.5']
-    """
+    """A function that divides aligned lines into values, some of them numbers, if any does."""
     lines = [line.expandtabs().rstrip() for line in lines if line.strip()]
     if not lines:
         return None
@@ -442,6 +417,6 @@ def _starts(lines: Sequence[str]) -> tuple[int, ...]:
 def _numeric(rows: Sequence[Row]) -> int:
     """How many columns hold only numbers below their first value."""
     width = len(rows[0])
-    below = [row for row in rows[1:] if len(row) == width and not is_ruler(row)]
+    below = [row for row in rows[1:] if len(row) == width and not marks.is_ruler(row)]
     columns = zip(*below, strict=True)
     return sum(any(column) and all(is_number(v) for v in column if v) for column in columns)

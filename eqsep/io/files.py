@@ -16,23 +16,12 @@ import pyarrow.compute as pc
 
 from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
+from eqsep.io import text
 from eqsep.io.dialect import Layout
 from eqsep.io.inference import cast_as, is_text, notation_of, understood, written
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
-from eqsep.io.sheets import open_sheet
 from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged
-from eqsep.io.text import (
-    RAGGED,
-    ROWS_AT_ONCE,
-    BadRows,
-    CsvFile,
-    JsonFile,
-    check_once,
-    not_divided,
-    open_text,
-    ragged_line,
-    unreadable,
-)
+from eqsep.io.text import BadRows, CsvFile, JsonFile
 from eqsep.progress import expect, reporter
 from eqsep.tables.batches import record_batches
 
@@ -66,10 +55,7 @@ Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to t
 
 
 def files_of(paths: Iterable[str], *, noted: bool = False) -> list[str]:
-    """The files, and those in the folders, that are named; refuses what does not exist.
-
-    What eqsep wrote into a folder is left out, with a note if that is to be `noted`.
-    """
+    """The files that are named, and those in folders but for what eqsep wrote, which is `noted`."""
     files: list[str] = []
     for given in paths:
         path = Path(given)
@@ -136,17 +122,14 @@ def open_file(path: str, *, layout: Layout) -> "Iterator[TableFile]":
     file: TableFile | None = None
     try:
         kind = _format_of(path)
-        with (
-            read_unchanged(path, may_grow=kind == "text"),
-            _opened(path, kind, layout) as file,
-        ):
+        with read_unchanged(path, may_grow=kind == "text"), _opened(path, kind, layout) as file:
             yield file
     except _DAMAGED as error:
         reason = " ".join(str(error).split()).rstrip(".")
         line = None
-        if isinstance(file, CsvFile) and RAGGED.search(reason):
-            line = ragged_line(path, file)
-        raise not_divided(name, reason, line=line) from error
+        if isinstance(file, CsvFile) and text.RAGGED.search(reason):
+            line = text.ragged_line(path, file)
+        raise text.not_divided(name, reason, line=line) from error
     except OSError as error:
         if error.filename is not None or isinstance(error, BrokenPipeError):
             raise
@@ -169,11 +152,11 @@ def _format_of(path: str) -> str:
 
 def _opened(path: str, kind: str, layout: Layout) -> "AbstractContextManager[TableFile]":
     if kind == "text":
-        return open_text(path, layout)
+        return text.open_text(path, layout)
     if not Path(path).is_file():
         raise UserError(f"{path} is a pipe or a device: these are only read as text. Copy it.")
     if kind == "sheet":
-        return nullcontext(open_sheet(path, layout))
+        return nullcontext(text.open_sheet(path, layout))
     return nullcontext(arrow_file(path, kind))
 
 
@@ -185,11 +168,7 @@ def whole(
     but: Iterable[str] = (),
     for_fit: bool = True,
 ) -> pa.Table:
-    """All rows of the files, in types that all values of a column allow.
-
-    Columns of `as_text` stay text, those of `but` are left out. `for_fit` refuses a table without
-    rows and columns of lists or bytes; else these are left out with a warning.
-    """
+    """All rows of the files, in types that all values allow; columns `as_text` stay text."""
     as_text, but = list(as_text), list(but)
     tables: list[pa.Table] = []
     for path in _expected(files_of(paths, noted=True)):
@@ -211,12 +190,8 @@ def whole(
         raise no_rows(paths)
     without_names = table.column_names[:2] == ["c1", "c2"]
     if without_names and table.num_columns > _WIDE * max(table.num_rows, 10):
-        warn(
-            Note(
-                f"The table has {table.num_columns:,} columns without names and only "
-                f"{table.num_rows:,} rows. If each column is a sample, transpose it first."
-            )
-        )
+        size = f"{table.num_columns:,} columns without names and only {table.num_rows:,} rows"
+        warn(Note(f"The table has {size}. If each column is a sample, transpose it first."))
     return table
 
 
@@ -242,11 +217,7 @@ def pieces(
     layout: Layout,
     find_bad: Callable[[pa.Table], dict[str, Any]] | None = None,
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Some thousand rows at a time, each with the name of their file; text files give strings.
-
-    `find_bad` gives masks of unreadable values by column, whose rows are set aside if the layout
-    says where.
-    """
+    """Some thousand rows at a time, each with the name of their file; text files give strings."""
     for path in _expected(files_of(paths, noted=True)):
         before = 0
         with open_file(path, layout=layout) as file:
@@ -277,16 +248,11 @@ def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[st
 
 
 def is_table(path: Path) -> bool:
-    """Whether the name of a file ends as that of a table does."""
     return ending_of(path) in _FORMATS
 
 
 def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa.ChunkedArray:
-    """Strings in the type of a kind of column, if all of them can be; else as they are.
-
-    The encoder reads the others value by value, and names one that it cannot read. `written` are
-    the notations of the column that are not plain: as its file shows, as the model knows.
-    """
+    """Strings in the type of a kind of column, if all of them can be; else as they are."""
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
     if not written:
@@ -309,17 +275,15 @@ class ArrowFile:
         return self.data.schema.names
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:  # noqa: ARG002
-        """All rows, in the types of the file."""
         table = self._checked(self.data.to_table(columns=list(columns)))
         reporter("bytes")(Path(self.name).stat().st_size)
         return table
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some thousand rows at a time."""
         yield self._checked(self.data.schema.empty_table().select(list(columns)))
         report = reporter("bytes")
         row_size = Path(self.name).stat().st_size / max(self.data.count_rows(), 1)
-        for batch in record_batches(self.data, list(columns), ROWS_AT_ONCE):
+        for batch in record_batches(self.data, list(columns), text.ROWS_AT_ONCE):
             yield self._checked(pa.Table.from_batches([batch]))
             report(row_size * batch.num_rows)
 
@@ -366,7 +330,7 @@ def arrow_file(path: str, kind: str) -> ArrowFile:
                 f"Check that it is whole."
             )
     data = dataset.dataset(path, format=kind)
-    check_once(data.schema.names, path)
+    text.check_once(data.schema.names, path)
     return ArrowFile(path, data)
 
 
@@ -417,9 +381,7 @@ def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Itera
             continue
         texts = values.to_pylist()
         found = {"numbers": strange_numbers(texts), "dates": strange_dates(texts)}
-        yield from (
-            MixedColumn(field.name, what, others) for what, others in found.items() if others
-        )
+        yield from (MixedColumn(field.name, what, odd) for what, odd in found.items() if odd)
 
 
 @dataclass(frozen=True)
@@ -471,11 +433,10 @@ def _typed(table: pa.Table, schema: pa.Schema, *, name: str, before: int) -> pa.
         kind = _kind(field.type)
         notation, _ = notation_of(field)
         known = None if notation is None else notation.state()
-        column = cast(
-            table.column(field.name), kind, written(table.schema.field(field.name), known)
-        )
+        field_read = table.schema.field(field.name)
+        column = cast(table.column(field.name), kind, written(field_read, known))
         if kind != "text" and is_text(column.type):
-            bad = unreadable(column, field.name, kind)
+            bad = text.unreadable(column, field.name, kind)
             if bad is None:
                 column = pa.chunked_array([pa.nulls(len(column), _TYPES[kind])])
             else:

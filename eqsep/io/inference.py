@@ -11,17 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eqsep.errors import Note, quoted, warn
+from eqsep.io import notation as marks
 from eqsep.io.dialect import Layout
-from eqsep.io.notation import (
-    MISSING,
-    PLAIN,
-    THOUSANDS,
-    Notation,
-    date_order,
-    in_signs_of,
-    notations,
-    read_date,
-)
+from eqsep.io.notation import MISSING, PLAIN, THOUSANDS, Notation
 from eqsep.tables.reading import NOTATION
 
 _ALL_DIGITS, _ZEROS = r"^\s*\d+\s*$", r"^\s*0\d+\s*$"
@@ -47,7 +39,6 @@ class Understood:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of this type are strings."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind)
 
 
@@ -62,16 +53,12 @@ def notation_of(field: pa.Field) -> tuple[Notation | None, bool]:
 
 
 def annotated(field: pa.Field, notation: Notation, *, certain: bool = True) -> pa.Field:
-    """The field with the notation of its column."""
     state = notation.state() | ({} if certain else {"certain": False})
     return field.with_metadata({NOTATION: json.dumps(state).encode()})
 
 
 def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
-    """The notations that a column may have, the likelier first: of its file, and of a model.
-
-    Numbers in another unit than the model's are not read.
-    """
+    """The notations that a column may have, the likelier first: of its file, and of a model."""
     shown, certain = notation_of(field)
     learnt = None if known is None else Notation.of(known)
     if shown is not None and learnt is not None and learnt.unit not in ("", shown.unit):
@@ -83,7 +70,7 @@ def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
 
 def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) -> pa.Table:
     """The table with columns of text, except `as_text`, in types that all their values allow."""
-    usual = notations(layout.decimal, layout.thousands, delimiter=",")
+    usual = marks.notations(layout.decimal, layout.thousands, delimiter=",")
     gone: dict[str, set[str]] = {}
     fields, columns = list(table.schema), table.columns
     for i, field in enumerate(table.schema):
@@ -151,7 +138,11 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
         times = clock_times(column)
         return Understood(column if times is None else times)
     first = pc.unique(column.slice(0, _FIRST).drop_null()).to_pylist()
-    return _in_notation(column, in_signs_of(first, tried)) or _dates(column) or Understood(column)
+    return (
+        _in_notation(column, marks.in_signs_of(first, tried))
+        or _dates(column)
+        or Understood(column)
+    )
 
 
 def plain_type(column: Any) -> pa.DataType:
@@ -184,9 +175,8 @@ def _trimmed(column: Any, kind: pa.DataType) -> Any:
 def _all(column: Any, pattern: str) -> bool:
     """Whether all values match; the first ones are tried first."""
     parts = (column.slice(0, _FIRST), column)
-    return all(
-        pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in parts
-    )
+    matched = (pc.all(pc.match_substring_regex(part, pattern)) for part in parts)
+    return all(found.as_py() is not False for found in matched)
 
 
 def _in_notation(column: Any, tried: Sequence[Notation]) -> Understood | None:
@@ -234,7 +224,7 @@ def _dates(column: Any) -> Understood | None:
     first = column.slice(0, _FIRST).drop_null()
     if not _all(first, r"\d") or _some(first, r"^\s*[+-]?\d+\s*$"):
         return None
-    order = date_order(pc.unique(column.drop_null()).to_pylist())
+    order = marks.date_order(pc.unique(column.drop_null()).to_pylist())
     found = dates(column, order)
     if found is None:
         return None
@@ -244,8 +234,7 @@ def _dates(column: Any) -> Understood | None:
 
 
 def dates(column: Any, order: str) -> Any:
-    """The column as dates, or None if some value is not a date."""
-    return _mapped(column, lambda text: read_date(text, order), pa.timestamp("us"))
+    return _mapped(column, lambda text: marks.read_date(text, order), pa.timestamp("us"))
 
 
 def clock_times(column: Any) -> Any:
@@ -283,5 +272,5 @@ def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
     found = _cast(column, *([pa.bool_()] if reads == "boolean" else _MOMENTS))
     if found is None and reads != "boolean":
         shown = next((n.dates for n in written if n.dates), "")
-        found = dates(column, shown or date_order(column.drop_null().to_pylist()))
+        found = dates(column, shown or marks.date_order(column.drop_null().to_pylist()))
     return column if found is None else found

@@ -55,7 +55,6 @@ class Notation:
 
     @property
     def pattern(self) -> str:
-        """The regular expression of its numbers."""
         number = _pattern(_DECIMALS[self.decimal], THOUSANDS[self.thousands])
         if self.unit:
             number = rf"(?:\s*[+-]?{self.unit_pattern}{number}|{number}{self.unit_pattern}\s*)"
@@ -73,12 +72,6 @@ class Notation:
         return _SHARES.get(self.unit, 0)
 
     def reads(self, text: str) -> bool:
-        """Whether a text is a number.
-
-        >>> german = Notation(decimal=",", thousands=".")
-        >>> [german.reads(text) for text in ("1.234,5", "12", "1.5", "a")]
-        [True, True, False, False]
-        """
         return re.fullmatch(self.pattern, text) is not None
 
     def state(self) -> dict[str, Any]:
@@ -89,7 +82,6 @@ class Notation:
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> "Notation":
-        """The notation with this state."""
         return cls(**state | {"missing": tuple(state.get("missing", ()))})
 
     def said(self, *, comma: bool = False, thousands: bool = False) -> str:
@@ -115,11 +107,7 @@ _MINUS_IN = {style: pattern.format(r"([^-−()]*\d[^-−()]*)") for style, patte
 
 
 def without_minus(text: str) -> tuple[str, str]:
-    """A text without a minus in an unusual place, and the style of that.
-
-    >>> without_minus("5,50-"), without_minus("(5)"), without_minus("−5"), without_minus("-5")
-    (('5,50', 'behind'), ('5', 'brackets'), ('5', 'long'), ('-5', ''))
-    """
+    """A text without a minus in an unusual place, and the style of that."""
     if not any(mark in text for mark in "-−("):
         return text, ""
     for style, pattern in _MINUS_IN.items():
@@ -129,10 +117,7 @@ def without_minus(text: str) -> tuple[str, str]:
 
 
 def shared_minus(texts: Iterable[str]) -> str:
-    """The style of minus that all negative numbers share; "" if it is the usual one.
-
-    If all values are in brackets, or end in a minus, that means something else.
-    """
+    """The style of minus that all negative numbers share; "" if usual, or if all values have it."""
     styles = {without_minus(text)[1] for text in texts}
     one = styles - {""}
     return one.pop() if len(one) == 1 and styles != {"behind"} and styles != {"brackets"} else ""
@@ -155,11 +140,7 @@ _BESIDE = (
 
 
 def bare(text: str) -> tuple[str, str]:
-    """A number in some notation without its unit, and the unit; a text as it is.
-
-    >>> bare("-1.234,50 EUR"), bare("$5"), bare("12 apples")
-    (('-1.234,50', '€'), ('5', '$'), ('12 apples', ''))
-    """
+    """A number in some notation without its unit, and the unit; a text as it is."""
     positive, minus = without_minus(text)
     found = re.fullmatch(_BESIDE, positive)
     if not found or (found["before"] and found["after"]):
@@ -171,11 +152,7 @@ def bare(text: str) -> tuple[str, str]:
 
 
 def shared_unit(texts: Iterable[str]) -> str:
-    """The unit that all of these numbers have; "" if there is none.
-
-    >>> shared_unit(["5 €", "7 EUR"]), shared_unit(["5 €", "7 $"]), shared_unit(["5 €", "7"])
-    ('€', '', '')
-    """
+    """The unit that all of these numbers have; "" if there is none."""
     first = ""
     for text in texts:
         unit = bare(text)[1]
@@ -199,10 +176,7 @@ def is_number(text: str) -> bool:
 
 
 def strange_numbers(values: Sequence[str]) -> list[str]:
-    """The distinct values that are not numbers like most others: words, other units or marks.
-
-    None if the values are few, or if they are not nearly all numbers.
-    """
+    """The distinct values that are not numbers like the others, if these are many and most."""
     numbers = [value for value in values if is_number(value)]
     if len(values) <= _FEW or len(numbers) < _MOSTLY * len(values):
         return []
@@ -221,7 +195,6 @@ def strange_dates(values: Sequence[str]) -> list[str]:
 
 
 def is_date(text: str, order: str) -> bool:
-    """Whether a text stands for a date."""
     try:
         read_date(text, order)
     except ValueError:
@@ -236,11 +209,7 @@ def is_ruler(row: Sequence[str]) -> bool:
 
 
 def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
-    """The decimal mark that values of a file show, if it is only one.
-
-    >>> decimal_mark([["1,5", "2"], ["1.234"]]), decimal_mark([["1.234"], ["12"]])
-    (',', None)
-    """
+    """The decimal mark that values of a file show, if it is only one."""
     shown = set()
     for column in columns:
         values = [bare(value)[0] for value in column]
@@ -273,11 +242,7 @@ def date_order(texts: Iterable[str]) -> str:
 
 
 def read_date(text: str, order: str) -> dt.datetime:
-    """The date that a text stands for, in UTC if it has a zone.
-
-    >>> [str(read_date(t, "day first")) for t in ("31.12.2024", "Dec 31, 2024 5:04 PM")]
-    ['2024-12-31 00:00:00', '2024-12-31 17:04:00']
-    """
+    """The date that a text stands for, in UTC if it has a zone."""
     match = next((m for pattern in _DATES if (m := re.fullmatch(pattern, text))), None)
     if match is None:
         raise ValueError(f"{text!r} is not a date")

@@ -41,10 +41,7 @@ _PATIENCE = 0.1  # seconds after which a waiting reader checks whether it should
 
 @contextmanager
 def read_unchanged(path: str | os.PathLike[str], *, may_grow: bool = False) -> Iterator[None]:
-    """Refuse what was read of a file that was changed meanwhile: it may be half old, half new.
-
-    If it `may_grow`, as a log does, rows added at its end cause a warning.
-    """
+    """Refuse what was read of a file that changed meanwhile; warn if it `may_grow` and did."""
     before = stamp_of(path)
     yield
     after = stamp_of(path)
@@ -70,7 +67,6 @@ def stamp_of(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
 
 @contextmanager
 def raw_stream(path: str) -> Iterator[Any]:
-    """The bytes of a file, unpacked, or of standard input."""
     if path == STANDARD_INPUT:
         yield _StandardInput()
     else:
@@ -223,7 +219,6 @@ class Parts(_Reading):
 
 
 def transcoded(stream: Any, encoding: str, *, name: str) -> Iterator[bytes]:
-    """A stream in another encoding as UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)()
     try:
         while data := stream.read(_HEAD):
@@ -286,10 +281,7 @@ def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
 
 
 def await_release(stream: "weakref.ref[Any]") -> None:
-    """Wait until a stream is released, for at most a second.
-
-    A thread of pyarrow that holds one when Python exits would abort the process.
-    """
+    """Wait for a stream to be released: a thread of pyarrow that holds one at exit would abort."""
     deadline = time.monotonic() + 1
     while stream() is not None and time.monotonic() < deadline:
         time.sleep(0.001)

@@ -1,17 +1,19 @@
-"""Text files as tables: CSV, plain or gzipped, and JSON lines; bad rows set aside in a file."""
+"""Text files and spreadsheets as tables: CSV and JSON lines; bad rows set aside in a file."""
 
 import csv
 import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 import weakref
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -25,28 +27,15 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from eqsep.arrays import objects
-from eqsep.errors import Note, UserError, counted, quoted, warn
+from eqsep.errors import MissingExtraError, Note, UserError, counted, did_you_mean, quoted, warn
 from eqsep.files import written_whole
+from eqsep.io import cells, streams
 from eqsep.io.dialect import Dialect, Layout, detect
 from eqsep.io.inference import annotated, understood, without_missing
 from eqsep.io.notation import Notation, strange_numbers
-from eqsep.io.streams import (
-    QUOTE,
-    STANDARD_INPUT,
-    Parts,
-    Rejoined,
-    Remembered,
-    await_release,
-    decoded,
-    decoded_head,
-    divided,
-    lines_of,
-    not_encoded,
-    raw_stream,
-    read_fully,
-    western,
-)
+from eqsep.io.streams import QUOTE, STANDARD_INPUT, Parts, Rejoined, decoded
 from eqsep.io.writing import check_folder
+from eqsep.progress import reporter
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
 ROWS_AT_ONCE = 8192
@@ -63,10 +52,7 @@ _MOST = 0.1  # the largest share of distinct values that are set aside as mistak
 
 
 class BadRows:
-    """The file of bad rows: of each the file, the number, the reason, and its text.
-
-    It keeps the records of other files that were read before.
-    """
+    """The file of bad rows: of each the file, the number, the reason, and its text."""
 
     COLUMNS = ("file", "row", "reason", "text")
 
@@ -179,9 +165,9 @@ def ragged_line(path: str, file: "CsvFile") -> tuple[int, str] | None:
     """The first line with more values than names, or fewer, and its number; None if unknown."""
     if path == STANDARD_INPUT or not Path(path).is_file() or file.dialect.split is not None:
         return None
-    with raw_stream(path) as raw:
-        head, stream = decoded_head(raw, file.layout, name=path)
-        lines = map(decoded, lines_of(Rejoined(head, stream), name=path))
+    with streams.raw_stream(path) as raw:
+        head, stream = streams.decoded_head(raw, file.layout, name=path)
+        lines = map(decoded, streams.lines_of(Rejoined(head, stream), name=path))
         start = decoded(head)[: file.dialect.before].count("\n")
         rows = csv.reader(lines, delimiter=file.dialect.delimiter)
         before = 0
@@ -260,7 +246,6 @@ class CsvFile:
         return understood(table, self.layout, as_text=as_text)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows as strings, some thousand at a time."""
         try:
             yield self._block(b"", columns)
             rest = b"" if self.layout.bad_rows is not None else (yield from self._blocks(columns))
@@ -269,13 +254,10 @@ class CsvFile:
             self.rows.end()
 
     def _blocks(self, columns: Sequence[str]) -> Generator[pa.Table, None, bytes]:
-        """Parse blocks of whole lines in parallel up to the first quote; return what is left.
-
-        In quotes a line end may be part of a value, so from there on lines are not known.
-        """
+        """Parse lines in parallel up to a quote, in which a line may end; return what is left."""
         waiting, rest, end, size = deque[Future[pa.Table]](), b"", 1, _BLOCK
         with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
-            reading = pool.submit(read_fully, self.rows, size)
+            reading = pool.submit(streams.read_fully, self.rows, size)
             try:
                 while end:
                     wait({reading, *islice(waiting, 1)}, return_when=FIRST_COMPLETED)
@@ -287,7 +269,7 @@ class CsvFile:
                         lines, rest = rest + block[:end], block[end:] if end else rest + block
                         if end:
                             size = min(2 * size, _LARGEST)
-                            reading = pool.submit(read_fully, self.rows, size)
+                            reading = pool.submit(streams.read_fully, self.rows, size)
                             waiting.append(pool.submit(self._block, lines, columns))
                 while waiting:
                     yield waiting.popleft().result()
@@ -298,14 +280,13 @@ class CsvFile:
         return rest
 
     def _block(self, lines: bytes, columns: Sequence[str]) -> pa.Table:
-        """Whole lines without a quote."""
         rows = pa.BufferReader(b"\n" + lines)
         parsed = self._parsed(arrow_csv.read_csv, rows, columns, quotes=False, size=len(lines))
         return self._decoded(parsed)
 
     def _streamed(self, first: bytes, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of these bytes and of the stream after them, parsed in sequence."""
-        source = Remembered(b"\n" + first, self.rows, most=2 * _BLOCK)
+        source = streams.Remembered(b"\n" + first, self.rows, most=2 * _BLOCK)
         rows: Any = io.BufferedReader(source, _BLOCK)
         held, batches = weakref.ref(rows), None
         try:
@@ -321,7 +302,7 @@ class CsvFile:
         finally:
             self.rows.end()
             rows = batches = None
-            await_release(held)
+            streams.await_release(held)
 
     def _parsed(
         self,
@@ -368,7 +349,6 @@ class CsvFile:
 
     @cached_property
     def _fields(self) -> dict[str, pa.Field]:
-        """Columns of strings, with their notation."""
         fields = {name: pa.field(name, pa.string()) for name in self.columns}
         certain = self.dialect.decimal is not None
         for name, notation in self.dialect.notations.items():
@@ -382,7 +362,7 @@ class CsvFile:
     def _western(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         """Bytes that are not UTF-8 as text in the encoding of Western Europe."""
         if self.layout.encoding is not None:
-            raise not_encoded(f"Column {name!r} of {self.name}", self.layout.encoding)
+            raise streams.not_encoded(f"Column {name!r} of {self.name}", self.layout.encoding)
         note_other(self.noted)
         coded = column.combine_chunks().dictionary_encode()
         texts = pa.array(map(decoded, coded.dictionary.to_pylist()), pa.string())
@@ -398,10 +378,7 @@ def note_other(noted: Event) -> None:
 
 
 def _plain_texts(coded: pa.ChunkedArray) -> pa.Array | None:
-    """Bytes as strings without a copy; None if some are empty or not ASCII.
-
-    Arrow's cast looks at each value by itself, which takes as long as the parsing.
-    """
+    """Bytes as strings, faster than Arrow's cast; None if some are empty or not ASCII."""
     if coded.num_chunks != 1 or coded.null_count:
         return None
     chunk = coded.chunk(0)
@@ -436,22 +413,20 @@ class JsonFile:
         return understood(pa.table(arrays), self.layout, as_text=texts)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows as strings, some thousand at a time."""
         for rows in self.rows:
-            yield pa.table(
-                {c: pa.array([_text(row.get(c)) for row in rows], pa.string()) for c in columns}
-            )
+            texts = {c: [_text(row.get(c)) for row in rows] for c in columns}
+            yield pa.table({c: pa.array(values, pa.string()) for c, values in texts.items()})
 
 
 @contextmanager
 def open_text(path: str, layout: Layout) -> Iterator[CsvFile | JsonFile]:
     """A text file, or standard input: JSON lines if it begins with a brace, else CSV."""
     name = "standard input" if path == STANDARD_INPUT else path
-    with raw_stream(path) as raw:
-        head, stream = decoded_head(raw, layout, name=name)
+    with streams.raw_stream(path) as raw:
+        head, stream = streams.decoded_head(raw, layout, name=name)
         try:
             if head.lstrip().startswith(b"{"):
-                lines = lines_of(Rejoined(head, stream), name=name)
+                lines = streams.lines_of(Rejoined(head, stream), name=name)
                 rows = _json_rows(lines, name, layout.bad_rows)
                 first = next(rows)
                 columns = list(dict.fromkeys(key for row in first for key in row))
@@ -475,15 +450,57 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
         head.decode()
     except UnicodeDecodeError as error:
         if layout.encoding is not None:
-            raise not_encoded(f"The first lines of {name}", layout.encoding) from error
+            raise streams.not_encoded(f"The first lines of {name}", layout.encoding) from error
         before = dialect.before
         note_other(noted)
     rows: Rejoined | Parts = Rejoined(head[before:], stream)
     if layout.bad_rows is not None and layout.encoding is None:
-        rows = Parts(western(rows, name=name, on_other=lambda: note_other(noted)), rows)
+        rows = Parts(streams.western(rows, name=name, on_other=lambda: note_other(noted)), rows)
     if dialect.split is not None:
-        rows = Parts(divided(rows, dialect.split, name=name), rows)
+        rows = Parts(streams.divided(rows, dialect.split, name=name), rows)
     return CsvFile(name=name, rows=rows, dialect=dialect, layout=layout, noted=noted)
+
+
+def open_sheet(path: str, layout: Layout) -> CsvFile:
+    """A spreadsheet, whose titles, headers and columns of text are read as those of CSV."""
+    said = replace(layout, delimiter=",", encoding=None)
+    head, stream = streams.decoded_head(io.BytesIO(_cells(path, layout.sheet)), said, name=path)
+    reporter("bytes")(Path(path).stat().st_size)
+    return csv_file(path, head, stream, said)
+
+
+def _cells(path: str, wanted: str | None) -> bytes:
+    """The wanted sheet, or the first with cells, read in another process."""
+    try:
+        import python_calamine  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{path} is a spreadsheet, and python-calamine, which reads such files, is not "
+            f'installed: pip install "eqsep[excel]", or save the sheet as CSV.'
+        ) from error
+    Path(path).open("rb").close()  # or raises why it cannot be opened
+    words = [sys.executable, "-P", cells.__file__, path, wanted or ""]
+    done = subprocess.run(words, capture_output=True, check=False)
+    if done.returncode == cells.REFUSED:
+        reason = done.stderr.decode(errors="replace").rstrip(".")
+        raise UserError(f"{path} cannot be read: {reason}. Check that it is whole.")
+    if done.returncode:
+        raise UserError(
+            f"{path} cannot be read: it is damaged, or its cells take more memory than 4 GB. Save "
+            f"the sheet as CSV."
+        )
+    found = json.loads(done.stderr)
+    name, there = found["sheet"], found["sheets"]
+    if wanted is not None and wanted not in there:
+        raise UserError(
+            f"{path} has no sheet {wanted!r}: its sheets are {quoted(there)}."
+            f"{did_you_mean([wanted], there)}"
+        )
+    if name is None:
+        raise UserError(f"{path} is empty: expected a sheet with a header and rows below it.")
+    if wanted is None and len(there) > 1:
+        warn(Note(f"Read the sheet {name!r} of {quoted(there)}; name another sheet to read it."))
+    return done.stdout
 
 
 def _json_rows(
@@ -534,7 +551,6 @@ def _text(value: Any) -> str | None:
 
 
 def check_once(columns: Sequence[str], name: str) -> None:
-    """Refuse two columns of one name."""
     twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise UserError(

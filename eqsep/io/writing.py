@@ -36,11 +36,7 @@ Write = Callable[[pa.Table], None]
 
 
 def output_format(out: str, wanted: str | None) -> str:
-    """The format that was asked for, or that the ending of the name sets.
-
-    >>> output_format("scores.csv.gz", None), output_format("-", None), output_format("-", "jsonl")
-    ('csv', 'csv', 'jsonl')
-    """
+    """The format that was asked for, or that the ending of the name sets."""
     if wanted == SPREADSHEET:
         return SPREADSHEET
     kind = FORMATS.get(wanted or ("csv" if out == STANDARD_OUTPUT else ending_of(out)))
@@ -77,11 +73,7 @@ def check_folder(path: Path) -> None:
 
 @contextmanager
 def table_writer(out: str, kind: str) -> Iterator[Write]:
-    """A function that appends a table; the file appears at the end, unless there is an error.
-
-    Standard output, devices and pipes are written to directly; a terminal gets no control
-    characters.
-    """
+    """A function that appends a table; a file appears at the end, unless there is an error."""
     path = Path(out)
     if out == STANDARD_OUTPUT:
         file = _Terminal(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
@@ -240,13 +232,7 @@ _OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
 
 
 def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """An Arrow array of numbers, truth values or texts without missing ones.
-
-    `pyarrow.array` would import pandas, if installed, which takes longer than a row.
-
-    >>> as_column(np.array(["a", "été"], dtype=object), pa.string()).to_pylist()
-    ['a', 'été']
-    """
+    """An Arrow array of values that all exist; `pyarrow.array` would import pandas, slowly."""
     if pa.types.is_nested(kind):
         return pa.array(values, kind)
     if pa.types.is_string(kind):
@@ -265,11 +251,7 @@ def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
 
 
 def with_nulls(values: np.ndarray) -> pa.Array:
-    """An Arrow array of numbers, with a null in place of each NaN.
-
-    >>> with_nulls(np.array([0.5, np.nan])).to_pylist()
-    [0.5, None]
-    """
+    """An Arrow array of numbers, with a null in place of each NaN."""
     missing = np.isnan(values)
     mask = as_column(~missing, pa.bool_()).buffers()[1] if missing.any() else None
     held = pa.py_buffer(np.ascontiguousarray(values, dtype=float))

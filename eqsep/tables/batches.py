@@ -29,11 +29,7 @@ Batch = tuple[Any, Any]  # rows, and their labels or None
 
 @dataclass(frozen=True)
 class Source:
-    """Batches of rows, each with its labels or None; batches without rows are left out.
-
-    `read` starts to read them from the beginning, more than once if `again` is True; `read_labels`
-    does the same, but reads as little of the rows as it can.
-    """
+    """Batches of rows with labels or None, read from the beginning, more than once if `again`."""
 
     read: Callable[[], Iterator[Batch]]
     again: bool
@@ -43,15 +39,11 @@ class Source:
         return (batch for batch in self.read() if _n_rows(batch[0]))
 
     def labels(self) -> Iterator[tuple[int, Any]]:
-        """How many rows each batch has, and their labels."""
         return ((_n_rows(rows), y) for rows, y in self.read_labels())
 
 
 def source_of(X: Any, y: Any, *, name: str) -> Source:
-    """The batches of `X`, for which `is_stream` holds; `y` names their column of labels, if any.
-
-    `name` is the caller, for the messages.
-    """
+    """The batches of a stream `X`; `y` names their column of labels, if any."""
     if y is not None and not isinstance(y, str):
         raise UserError(
             f"{name} was given batches of rows, so y must be the name of the column of labels, or "
@@ -86,10 +78,7 @@ def prefetched(batches: Iterator[B]) -> Iterator[B]:
 
 
 def record_batches(data: Any, columns: list[str] | None, rows: int) -> Iterator[Any]:
-    """At most `rows` rows of a dataset at a time, of some columns or all (None).
-
-    Few are read ahead, so that memory does not grow with the dataset.
-    """
+    """At most `rows` rows of a dataset at a time, of some columns or all; few are read ahead."""
     options: dict[str, Any] = {"columns": columns, "batch_size": rows}
     options |= {"batch_readahead": 2, "fragment_readahead": 1}
     files = _parquet_files(data)
@@ -192,10 +181,7 @@ def width(table: Table) -> int:
 
 
 def joined(parts: Sequence[Table]) -> Table:
-    """Tables of the same columns below each other.
-
-    A column without any value in one of them gets the kind it has in the others.
-    """
+    """Tables of the same columns below each other; empty columns take the kind of others."""
     columns = [_joined([part.columns[j] for part in parts]) for j in range(len(parts[0].columns))]
     groups = RowGroups.join([part.groups for part in parts])
     n_rows, weight = [part.n_rows for part in parts], None
@@ -250,7 +236,6 @@ class LabelledRows(Generic[T]):
     positions: np.ndarray
 
     def take(self, rows: np.ndarray) -> "LabelledRows[T]":
-        """Some of the rows, by position."""
         return LabelledRows(_taken(self.rows, rows), self.y[rows], self.positions[rows])
 
     def after(self, n: int) -> "LabelledRows[T]":
@@ -275,11 +260,7 @@ def _taken(rows: Any, chosen: np.ndarray) -> Any:
 
 
 def sample_size(width: int, *, most: int | None = None) -> int:
-    """How many rows of `width` numbers a sample has: `CELLS` numbers, at most `SAMPLE` rows.
-
-    >>> sample_size(50), sample_size(2000)
-    (100000, 20000)
-    """
+    """How many rows of `width` numbers a sample has: `CELLS` numbers, at most `SAMPLE` rows."""
     return min(SAMPLE if most is None else most, max(CELLS // max(width, 1), 1000))
 
 
@@ -290,11 +271,6 @@ class Reservoir(Generic[T]):
     merge into the reservoir of all their rows. By the inequality of Dvoretzky, Kiefer and Wolfowitz
     with Massart's constant, the distribution function of the sample is within √(ln(2 / δ) / 2 size)
     of that of all rows with probability 1 - δ: within 0.0052 for 100,000 rows and δ = 0.01.
-
-    >>> reservoir = Reservoir(3, np.concatenate)
-    >>> reservoir.add(np.arange(5), np.array([0.9, 0.1, 0.5, 0.2, 0.4]))
-    >>> reservoir.rows()
-    array([1, 3, 4])
     """
 
     def __init__(self, size: int, join: Callable[[list[T]], T]) -> None:
@@ -349,10 +325,7 @@ class Reservoir(Generic[T]):
 
 
 class Strata(Generic[T]):
-    """A sample of at most `size` rows, with enough of those that cannot be normal.
-
-    Up to `most_others` of these may be sampled beyond their share.
-    """
+    """A sample of `size` rows: up to `most_others` that cannot be normal beyond their share."""
 
     def __init__(
         self, size: int, join: Callable[[list[T]], T], *, most_others: int = ANOMALIES
@@ -363,7 +336,6 @@ class Strata(Generic[T]):
         self._others: Reservoir[T] = Reservoir(size, join)
 
     def add(self, rows: T, *, is_normal: np.ndarray, rng: np.random.Generator) -> None:
-        """Add rows."""
         priorities = rng.random(len(is_normal))
         self._normal.add(rows, np.where(is_normal, priorities, np.inf))
         self._others.add(rows, np.where(is_normal, np.inf, priorities))
@@ -380,14 +352,10 @@ class Strata(Generic[T]):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the sample holds all rows."""
         return self.n_normal + self.n_others <= self.size
 
     def sample(self) -> T:
-        """All rows if they fit; else some of each sort, those that may be normal last.
-
-        Up to a third are others: their share among all rows, or `most_others` if that is more.
-        """
+        """All rows if they fit; else some of each sort, those that may be normal last."""
         n = len(self._others)
         if not self.is_whole:
             share = self.n_others / (self.n_normal + self.n_others)
@@ -397,14 +365,7 @@ class Strata(Generic[T]):
 
 
 def frequent(counts: Counter[str], *, most: int) -> Counter[str]:
-    """The counts of at most `most` names, by Misra and Gries, so that counting can go on.
-
-    A count is too low by at most 1 / `most` of all that was counted, so every name with a larger
-    share stays.
-
-    >>> frequent(Counter("abracadabra"), most=2)
-    Counter({'a': 3})
-    """
+    """Counts of at most `most` names, by Misra and Gries: too low by 1 / `most` of all at most."""
     if len(counts) <= most:
         return counts
     least = sorted(counts.values())[-most - 1]

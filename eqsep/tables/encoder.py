@@ -8,26 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.engine.loops import compiled
 from eqsep.errors import EqsepWarning, UserError, warn
-from eqsep.schemas import (
-    DICT,
-    FLAG,
-    LARGE,
-    NONE,
-    NUMBER,
-    POSITIVE,
-    TEXT,
-    TEXTS,
-    Schema,
-    array_of,
-    check_parts,
-    damaged,
-    either,
-    entries,
-    items,
-    word,
-)
+from eqsep.schemas import Schema, check_parts, damaged, word
 from eqsep.tables.encodings import Category, Date, Encoding, Learnt, Number
 from eqsep.tables.reading import LARGEST, Column, Table, by_number, read_table
 
@@ -46,11 +30,7 @@ class DroppedColumnWarning(EqsepWarning):
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Which encoded columns are added up, since their differences always have the same sign.
-
-    The rank and the deviation of a number both rise with it, so the distances of two rows in these
-    add up, |a| + |b| = |a + b|, and one column does for both.
-    """
+    """Encoded columns added up that rise together, as |a| + |b| = |a + b|: rank and deviation."""
 
     first: np.ndarray  # the first encoded column that each packed one stands for
     twice: np.ndarray  # the packed columns that stand for two encoded ones
@@ -78,17 +58,7 @@ def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Encoder:
-    """What was learnt of the columns of a table.
-
-    A learnt column has *outputs*. Those with a weight above 0 make up an encoded row.
-
-    >>> encoder = Encoder.learn([{"size": 1.0}, {"size": 2.0}, {"size": 4.0}])
-    >>> rows = encoder.encode([{"size": 4.0}, {"size": 1.0}])
-    >>> rows.shape, encoder.pack(rows).shape
-    ((2, 2), (2, 1))
-    >>> encoder.decode(0, encoder.outputs_of(rows)[0])
-    '4'
-    """
+    """What was learnt of a table's columns, whose outputs of weight above 0 are an encoded row."""
 
     columns: tuple[Learnt | None, ...]  # None where a column was dropped
     names: tuple[str, ...] | None = None  # None if tables are matched by position
@@ -107,10 +77,7 @@ class Encoder:
         max_new: float = 0.5,
         keeps_ids: str = "",
     ) -> Self:
-        """Learn each column of a table. The parameters are those of `TableEncoder`.
-
-        `keeps_ids` says how the caller can keep columns that look like ids, if that can be done.
-        """
+        """Learn each column of a table; the parameters are those of `TableEncoder`."""
         table = read_table(X, name="Detector")
         dropped = id_columns(table, max_new=max_new)
         if len(dropped) == len(table.columns):
@@ -121,11 +88,8 @@ class Encoder:
                 topic="no_column",
             )
         if dropped:
-            warn(
-                DroppedColumnWarning(
-                    f"Columns were dropped: {_listed(dropped)}.", hint=f"{_CONVERT}{keeps_ids}."
-                )
-            )
+            message = f"Columns were dropped: {_listed(dropped)}."
+            warn(DroppedColumnWarning(message, hint=f"{_CONVERT}{keeps_ids}."))
 
         def learn(column: Column) -> Learnt:
             if column.is_empty or column.kind in ("text", "mixed", "boolean"):
@@ -151,7 +115,6 @@ class Encoder:
 
     @property
     def by_name(self) -> dict[str, Learnt | None]:
-        """What was learnt of each column, by its name."""
         return dict(zip(self.column_names, self.columns, strict=True))
 
     @cached_property
@@ -214,12 +177,8 @@ class Encoder:
             )
         if named or table.named:
             has, was = ("has", "without") if table.named else ("does not have valid", "with")
-            warn(
-                ColumnMatchWarning(
-                    f"X {has} feature names, but {name} was fitted {was} feature names: columns "
-                    f"are matched by position."
-                )
-            )
+            fitted = f"{name} was fitted {was} feature names: columns are matched by position."
+            warn(ColumnMatchWarning(f"X {has} feature names, but {fitted}"))
         pairs = zip(names, table.columns, strict=True)
         columns = [Column(n, c.kind, c.values) for n, c in pairs]
         return replace(table, columns=columns, named=named)
@@ -232,10 +191,7 @@ class Encoder:
         return self._weighted.of_table(table.columns, table.n_rows)
 
     def encode_plain(self, X: Any) -> np.ndarray | None:
-        """The same for a list of dicts or an array of numbers, without making a table.
-
-        None if the columns are not those of the fit, or a value needs more careful reading.
-        """
+        """The same without making a table; None if the rows need more careful reading."""
         return self._weighted.of_plain(X)
 
     def transform(self, X: Any, *, name: str = "TableEncoder") -> np.ndarray:
@@ -247,9 +203,8 @@ class Encoder:
     def encode_column(self, j: int, column: Column) -> np.ndarray:
         """The encoded columns of one input column.  -> (n_values, k)"""
         weights = self.weights[self.output_source == j]
-        return Encoding([self.columns[j]], weights, np.float32).of_table(
-            [column], len(column.values)
-        )
+        encoding = Encoding([self.columns[j]], weights, np.float32)
+        return encoding.of_table([column], len(column.values))
 
     @cached_property
     def _weighted(self) -> Encoding:
@@ -301,7 +256,6 @@ class Encoder:
 
     @property
     def name_columns(self) -> dict[str, Category]:
-        """The learnt columns of names."""
         found = self.by_name.items()
         return {n: c for n, c in found if isinstance(c, Category) and not c.boolean}
 
@@ -327,7 +281,6 @@ class Encoder:
         return {name: getattr(self, name) for name in parts}
 
     def state(self) -> dict[str, Any]:
-        """The parts of a model file."""
         return {
             "names": None if self.names is None else [str(name) for name in self.names],
             "dropped": {str(name): reason for name, reason in self.dropped.items()},
@@ -337,7 +290,6 @@ class Encoder:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The encoder of these parts."""
         check_parts(state, _STATE, "Encoder", optional=("numbered",))
         columns = [None if c is None else _column(c) for c in state["columns"]]
         names = state["names"]
@@ -356,7 +308,9 @@ class Encoder:
             weights = encoder.weights.tolist()
         except ZeroDivisionError:  # two values that are no deviation apart
             weights = []
-        if not all(0 <= weight <= math.sqrt(LARGE) for weight in weights) or not any(weights):
+        if not all(0 <= weight <= math.sqrt(schemas.LARGE) for weight in weights) or not any(
+            weights
+        ):
             damaged("the columns of its table cannot be weighed")
         return encoder
 
@@ -381,7 +335,7 @@ _NOTATION = {
     "thousands": word(".", ",", " ", "'"),
     "dates": word("day first", "month first"),
     "minus": word("behind", "brackets", "long"),
-    "missing": items(TEXT),
+    "missing": schemas.items(schemas.TEXT),
     "unit": Schema("a short string", lambda value, sizes: type(value) is str and len(value) <= 8),  # noqa: ARG005
 }
 
@@ -393,35 +347,35 @@ def _is_notation(value: Any, sizes: dict[str, int]) -> bool:
 
 
 _STATE = {
-    "names": either(NONE, TEXTS),
-    "numbered": FLAG,
-    "dropped": entries(TEXT),
-    "columns": items(either(NONE, DICT), least=1),
-    "notation": entries(Schema("a notation", _is_notation)),
+    "names": schemas.either(schemas.NONE, schemas.TEXTS),
+    "numbered": schemas.FLAG,
+    "dropped": schemas.entries(schemas.TEXT),
+    "columns": schemas.items(schemas.either(schemas.NONE, schemas.DICT), least=1),
+    "notation": schemas.entries(Schema("a notation", _is_notation)),
 }
 _NUMBER = {
     "kind": word("number"),
     "unit": word("number", "duration"),
     "forms": word(["quantile"], ["standard"], list(BOTH)),
-    "ranks": array_of(3, "knots"),
-    "centre": NUMBER,
-    "scale": POSITIVE,
-    "with_missing": FLAG,
+    "ranks": schemas.array_of(3, "knots"),
+    "centre": schemas.NUMBER,
+    "scale": schemas.POSITIVE,
+    "with_missing": schemas.FLAG,
 }
 _COLUMNS: Mapping[str, Mapping[str, Schema]] = {
     "number": _NUMBER,
     "date": {
         "kind": word("date"),
-        "elapsed": DICT,
+        "elapsed": schemas.DICT,
         "cycles": word([], ["hour"], ["weekday"], ["hour", "weekday"]),
     },
     "category": {
         "kind": word("category"),
-        "frequent": TEXTS,
-        "rare": TEXTS,
-        "with_missing": FLAG,
-        "boolean": FLAG,
-        "with_rare": FLAG,
+        "frequent": schemas.TEXTS,
+        "rare": schemas.TEXTS,
+        "with_missing": schemas.FLAG,
+        "boolean": schemas.FLAG,
+        "with_rare": schemas.FLAG,
     },
 }
 
@@ -449,13 +403,6 @@ def _number(state: dict[str, Any]) -> Number:
         in_range = np.abs(knots).max() <= LARGEST and ranks[0] >= 0 and ranks[-1] <= 1
     if not (in_order and in_range and abs(state["centre"]) <= LARGEST):
         damaged("the numbers of a column of its table are not finite, or not in order")
-    return Number(
-        unit=state["unit"],
-        forms=state["forms"],
-        knots=knots.tolist(),
-        low=low.tolist(),
-        high=high.tolist(),
-        centre=float(state["centre"]),
-        scale=float(state["scale"]),
-        with_missing=state["with_missing"],
-    )
+    parts = {part: state[part] for part in ("unit", "forms", "with_missing")}
+    parts |= {"knots": knots.tolist(), "low": low.tolist(), "high": high.tolist()}
+    return Number(**parts, centre=float(state["centre"]), scale=float(state["scale"]))

@@ -46,10 +46,7 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 @dataclass(frozen=True)
 class Number:
-    """Numbers as ranks in [0, 1], on a robust standard scale, or both.
-
-    Where training had missing values, one more output says that a value is missing.
-    """
+    """Numbers as ranks in [0, 1], robust deviations or both, and whether they are missing."""
 
     unit: str  # "number", "date" or "duration"
     forms: list[str]  # "quantile", "standard"
@@ -64,7 +61,6 @@ class Number:
 
     @classmethod
     def learn(cls, column: Column, *, unit: str, forms: list[str]) -> Self:
-        """Learn from values of which at least one is not missing."""
         values = column.numbers(unit)
         x = np.sort(values[~np.isnan(values)])
         last = len(x) - 1
@@ -84,7 +80,6 @@ class Number:
 
     @property
     def number(self) -> "Number":
-        """What of the column is a number."""
         return self
 
     @property
@@ -93,9 +88,7 @@ class Number:
 
     @property
     def weights(self) -> list[float]:
-        """Ranks have the variance 1 / 12, deviations about 1. Where training has two values the two
-        forms say the same, and one stands for both.
-        """
+        """Ranks have variance 1 / 12, deviations about 1; of two values one form says it all."""
         weight = {"quantile": RANK_WEIGHT, "standard": 1.0}
         if len(self.knots) == 2 and len(self.forms) == 2:
             least, most = (deviation(knot, self.scales) for knot in self.knots)
@@ -141,7 +134,6 @@ class Number:
         return np.stack([knots, gap, high, rise, at])
 
     def described(self, output: int, value: float) -> str:
-        """What a value of an output says, in the column's own unit."""
         if output == len(self.forms):
             return "is missing" if value > 0.5 else "is not missing"
         form = self.forms[output]
@@ -154,16 +146,11 @@ class Number:
     @cached_property
     def _decimals(self) -> int | None:
         """How many decimals the numbers of training have; None if more than six."""
-        known = (
-            n for n in range(_DIGITS + 1) if np.array_equal(np.round(self.knots, n), self.knots)
-        )
-        return next(known, None)
+        exact = (np.array_equal(np.round(self.knots, n), self.knots) for n in range(_DIGITS + 1))
+        return next((n for n, is_exact in enumerate(exact) if is_exact), None)
 
     def _written(self, x: float, *, within: float) -> str:
-        """A number within a distance of `x`, as training has it: one of its values, or as round.
-
-        Where several round ones are so near, it is only "about" the one shown.
-        """
+        """A number within a distance of `x`, as round as in training; "about" if several are."""
         write, knots, n = WRITERS[self.unit], np.array(self.knots), self._decimals
         nearest = float(knots[np.abs(knots - x).argmin()])
         if abs(nearest - x) <= within:
@@ -175,7 +162,6 @@ class Number:
         return f"about {write(_shown(x, within=within))}"
 
     def text(self, outputs: np.ndarray) -> str:
-        """The value that the outputs of one row encode."""
         if self.with_missing and outputs[-1] > 0.5:
             return "missing"
         form = len(self.forms) - 1  # deviations say it more finely than ranks
@@ -184,10 +170,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Date:
-    """Elapsed seconds as a `Number`, then (sin, cos) of the hour and of the weekday.
-
-    The hour counts if the time of day varies in training, the weekday if a week is spanned.
-    """
+    """Elapsed seconds as a `Number`, then (sin, cos) of the hour and of the weekday."""
 
     elapsed: Number
     cycles: list[str]  # "hour", "weekday"
@@ -201,7 +184,6 @@ class Date:
 
     @classmethod
     def learn(cls, column: Column, *, forms: list[str]) -> Self:
-        """Learn from dates of which at least one is not missing."""
         x = column.numbers("date")
         x = x[~np.isnan(x)]
         has = {"hour": np.ptp(x % _DAY) > 0, "weekday": np.ptp(x) >= _WEEK}
@@ -236,7 +218,6 @@ class Date:
         return {"elapsed": self.elapsed.state(), "cycles": self.cycles, "kind": self.kind}
 
     def described(self, output: int, value: float) -> str:
-        """As of a `Number`."""
         n_elapsed = len(self.elapsed.outputs)
         if output < n_elapsed:
             return self.elapsed.described(output, value)
@@ -246,7 +227,6 @@ class Date:
         return "at " + " or ".join(dict.fromkeys(_written_turn(t, cycle) for t in sorted(turns)))
 
     def text(self, outputs: np.ndarray) -> str:
-        """As of a `Number`."""
         return self.elapsed.text(outputs[: len(self.elapsed.outputs)])
 
 
@@ -265,7 +245,6 @@ class Category:
 
     @classmethod
     def learn(cls, column: Column, *, max_categories: int, min_count: int) -> Self:
-        """Count the names."""
         counts = column.counts()
         with_missing = counts.total() < len(column.values)
         names = sorted(counts, key=lambda name: (-counts[name], name))
@@ -298,7 +277,6 @@ class Category:
         return np.array([place.get(name, new) for name in names], np.intp)
 
     def plain_names(self, values: Sequence[Any]) -> list[str | None]:
-        """Strings, truth values and None as names."""
         names = [str(v) if type(v) is bool else v for v in values]
         return [None if v is None else truth_of(v) for v in names] if self.boolean else names
 
@@ -320,14 +298,12 @@ class Category:
         return asdict(self) | names | {"kind": self.kind}
 
     def described(self, output: int, value: float) -> str:
-        """As of a `Number`."""
         name = self.outputs[output][1:]
         if value <= 0.5:
             return f"is not {name}"
         return f"= {name}" if output < len(self.frequent) else f"is {name}"
 
     def text(self, outputs: np.ndarray) -> str:
-        """As of a `Number`."""
         return self.outputs[int(np.argmax(outputs))][1:]
 
 
@@ -389,10 +365,7 @@ def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
 
 @shared
 def rank(x: Any, ranks: Any, first: int, last: int, width: Any) -> Any:
-    """The interpolated rank; beyond the range of training it approaches -1 and 2.
-
-    `ranks` are as in `Number.ranks`; the knots of the column go from `first` to `last`.
-    """
+    """The interpolated rank of `Number.ranks`; beyond training it approaches -1 and 2."""
     if x < ranks[KNOT, first]:
         return -beyond(ranks[KNOT, first] - x, width)
     if x > ranks[KNOT, last]:
@@ -422,10 +395,7 @@ def beyond(distance: Any, width: Any) -> Any:
 
 @shared
 def deviation(x: Any, scale: Any) -> Any:
-    """Robust deviations from the centre, by their logarithm where they are large.
-
-    `scale` is as in `Number.scales`.
-    """
+    """Robust deviations by `Number.scales`, and their logarithm where they are large."""
     z = (x - scale[CENTRE]) / scale[SCALE]
     size = abs(z) if abs(z) < scale[MOST] else scale[MOST]
     if size > 0:
@@ -439,11 +409,8 @@ def deviation(x: Any, scale: Any) -> Any:
 def _encode(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -> None:
     for k in range(X.shape[0]):
         first, last, scale = places[k, FIRST], places[k, LAST], scales[k]
-        to_rank, to_deviation, to_missing = (
-            places[k, RANK],
-            places[k, DEVIATION],
-            places[k, MISSING],
-        )
+        to_rank, to_deviation = places[k, RANK], places[k, DEVIATION]
+        to_missing = places[k, MISSING]
         a = b = gone = 0.0
         for i in range(X.shape[1]):
             if i == 0 or bits[k, i] != bits[k, i - 1]:  # else it is as the row before: often so
@@ -494,18 +461,7 @@ class Numbers(NamedTuple):
 
 
 class Encoding:
-    """The rows of a table as a matrix; a row's bits do not depend on the other rows.
-
-    Columns of None were dropped. Outputs are multiplied by their weights, and left out where these
-    are 0.
-
-    >>> size = Number.learn(column_of("size", np.array([1.0, 2.0, 4.0])), unit="number",
-    ...                     forms=["quantile"])
-    >>> encoding = Encoding([size], np.ones(1), np.float32)
-    >>> encoding.of_plain(np.array([[3.0], [np.nan]]))
-    array([[ 0.75],
-           [-2.  ]], dtype=float32)
-    """
+    """The rows of a table as a matrix of weighted outputs; a row does not depend on others."""
 
     def __init__(
         self,
@@ -535,15 +491,10 @@ class Encoding:
 
     @cached_property
     def n_outputs(self) -> int:
-        """How many outputs count."""
         return int(np.count_nonzero(self._weights))
 
     def of_plain(self, X: Any) -> np.ndarray | None:
-        """The matrix of a list of dicts or an array of numbers, without making a table.
-
-        None for anything else, if the columns are not those of training, or if a value needs more
-        careful reading.
-        """
+        """The matrix of dicts or numbers; None if they need a table, or more careful reading."""
         if isinstance(X, np.ndarray):
             fits = X.ndim == 2 and X.shape[1] == len(self._columns) and len(X)
             if not fits or self._names is not None or X.dtype.kind not in "iuf":
@@ -593,12 +544,8 @@ class Encoding:
         encode = encode_in_single if self._dtype == np.float32 else encode_in_double
         learnt = self.numbers[2:]
         is_matrix = isinstance(numbers, np.ndarray)
-        placed = [
-            (codes, places[output], heights[output])
-            for (codes, output), (_, _, (places, heights)) in zip(
-                coded or (), self.categories, strict=False
-            )
-        ]
+        pairs = zip(coded or (), self.categories, strict=False)
+        placed = [(codes, at[o], heights[o]) for (codes, o), (_, _, (at, heights)) in pairs]
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, _AT_ONCE):
@@ -634,9 +581,8 @@ class Encoding:
         for _, category, (places, heights) in self.categories:
             outputs = list(zip(places.tolist(), heights.tolist(), strict=True))
             names = [*category.frequent, *category.rare, None]
-            known = {
-                name: outputs[at] for name, at in zip(names, category.places(names), strict=True)
-            }
+            at = category.places(names).tolist()
+            known = {name: outputs[i] for name, i in zip(names, at, strict=True)}
             found.append((category, known, outputs[-1]))
         return found
 

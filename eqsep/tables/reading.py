@@ -1,7 +1,4 @@
-"""Tables as they arrive: every library's frame, array or list as named columns.
-
-Nothing here imports pandas or polars: a frame is recognised by the library that its type is from.
-"""
+"""Tables as they arrive, from any library, as named columns; pandas and polars are not imported."""
 
 import datetime as dt
 import json
@@ -18,7 +15,7 @@ from functools import cached_property
 from hashlib import blake2b
 from numbers import Integral, Real
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,10 +70,7 @@ class Column:
     def coded(
         cls, name: str, names: list[str | None], rows: np.ndarray, *, categorical: bool = False
     ) -> "Column":
-        """A column of text, from its distinct texts and the place of each row's text among them.
-
-        Its values are made on first use.
-        """
+        """A column of text, from its distinct texts and the place of each row's text among them."""
         column = cls(name, "text", rows, categorical)
         del vars(column)["values"]
         vars(column)["_distinct"] = names, rows
@@ -91,17 +85,12 @@ class Column:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every value is missing."""
         if self.kind in _KINDS:
             return bool(np.isnan(self.values).all())
         return all(v is None for v in self.values)
 
     def numbers(self, kind: str) -> np.ndarray:
-        """The values as floats of a learnt `kind`: "number", "date" or "duration".
-
-        Truth values are 0 and 1, numbers are durations in seconds, and text is parsed; what cannot
-        be read is an error.
-        """
+        """The values as floats of a learnt kind; text is parsed, or refused."""
         if self.kind in _KINDS:
             if self.kind != kind and (self.kind, kind) not in _ALSO_READ and not self.is_empty:
                 raise UserError(
@@ -109,8 +98,8 @@ class Column:
                     f"{_KINDS[self.kind]} now. Convert it, or fit again."
                 )
             return self.values
-        read = (self._read(row, kind) for row in range(len(self.values)))
-        return np.fromiter(read, float, len(self.values))
+        n = len(self.values)
+        return np.fromiter((self._read(row, kind) for row in range(n)), float, n)
 
     def texts(self) -> list[str | None]:
         """The values as strings, None where missing."""
@@ -123,17 +112,13 @@ class Column:
         return [None if v != v else write(v) for v in self.values.tolist()]
 
     def names(self, *, truths: bool = False) -> tuple[list[str | None], np.ndarray]:
-        """The distinct texts, None if missing, and the place of each row's text among them.
-
-        With `truths`, 0, 1, "false", "TRUE", … are named "False" and "True".
-        """
+        """The distinct texts, None if missing, and the place of each row's text among them."""
         names, rows = self._distinct
         if truths and self.kind != "boolean":
             names = [None if v is None else truth_of(v) for v in names]
         return names, rows
 
     def counts(self) -> Counter[str]:
-        """How often each name occurs."""
         names, rows = self.names()
         times = np.bincount(rows, minlength=len(names)).tolist()
         return Counter({name: n for name, n in zip(names, times, strict=True) if name is not None})
@@ -165,11 +150,7 @@ class Column:
 
 
 def column_of(name: str, values: np.ndarray, *, categorical: bool = False) -> Column:
-    """A NumPy array of any type as a column; `categorical` values are names whatever their type.
-
-    >>> column_of("size", np.array([1, None, 2.5], dtype=object))
-    Column(name='size', kind='number', values=array([1. , nan, 2.5]))
-    """
+    """A NumPy array of any type as a column; `categorical` values are names whatever their type."""
     code = values.dtype.kind
     if code in "iuf":
         column = Column(name, "number", _bounded(values))
@@ -314,7 +295,6 @@ class RowGroups:
     columns: tuple[str | None, str | None]  # the names of both; "" if not from the table
 
     def take(self, rows: np.ndarray) -> "RowGroups":
-        """Some of the rows, by position."""
         return RowGroups(self.group[rows], self.time[rows], self.columns)
 
     @classmethod
@@ -340,9 +320,7 @@ class Table:
 
     def take(self, rows: np.ndarray) -> "Table":
         """Some of the rows, by position; a dropped column may be empty."""
-        columns = [
-            replace(c, values=c.values[rows] if len(c.values) else c.values) for c in self.columns
-        ]
+        columns = [replace(c, values=v[rows] if len(v := c.values) else v) for c in self.columns]
         groups = None if self.groups is None else self.groups.take(rows)
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, columns=columns, n_rows=len(rows), groups=groups, weight=weight)
@@ -363,28 +341,14 @@ def _checksums(column: Column, kind: str) -> np.ndarray:
     return np.array(sums, dtype=float).take(rows)
 
 
-class _Coded(NamedTuple):
-    """The distinct texts of a column, and the place of each row's text among them."""
-
-    names: list[str | None]
-    rows: np.ndarray
-
-
+_Coded = tuple[list[str | None], np.ndarray]  # distinct texts, and the place of each row's text
 _Values = np.ndarray | _Coded
 # names, or None if there are none; values, categorical columns, rows
 _Pieces = tuple[list[Any] | None, Sequence[_Values], set[int], int]
 
 
 def read_table(X: Any, *, name: str) -> Table:
-    """A frame, Arrow table, array, or list of rows or dicts as a `Table`.
-
-    Refuses one without rows or columns, or with two columns of one name. Names that are not text,
-    such as numbers and tuples, are written as text. `name` is the caller, for the messages.
-
-    >>> table = read_table([{"size": 1, "shape": "round"}, {"size": 2}], name="TableEncoder")
-    >>> [(column.name, column.kind) for column in table.columns]
-    [('size', 'number'), ('shape', 'text')]
-    """
+    """A frame, Arrow table, array, or list of rows or dicts as a `Table`; `name` is the caller."""
     if isinstance(X, Table):
         return X
     if isinstance(X, str | bytes | os.PathLike):
@@ -421,8 +385,8 @@ def read_table(X: Any, *, name: str) -> Table:
     def make(some: slice) -> None:
         for i in range(len(values))[some]:
             n, v, is_category = names[i], values[i], i in categorical
-            if isinstance(v, _Coded):
-                column = Column.coded(n, v.names, v.rows, categorical=is_category)
+            if isinstance(v, tuple):
+                column = Column.coded(n, *v, categorical=is_category)
             else:
                 column = column_of(n, v, categorical=is_category)
             columns[i] = replace(column, notation=written[n]) if n in written else column
@@ -432,11 +396,7 @@ def read_table(X: Any, *, name: str) -> Table:
 
 
 def column_name(name: Any) -> str:
-    """The name of a column as text: the same for 1, 1.0 and "1".
-
-    >>> [column_name(name) for name in ("a", 1, np.int64(1), ("a", np.int64(1)), None)]
-    ['a', '1', '1', "('a', 1)", 'None']
-    """
+    """The name of a column as text: the same for 1, 1.0 and "1"."""
     if isinstance(name, tuple):
         return f"({', '.join(repr(n) if isinstance(n, str) else column_name(n) for n in name)})"
     if isinstance(name, Real) and not isinstance(name, bool | np.bool_):
@@ -453,10 +413,7 @@ def by_number(table: Table, known: Iterable[str]) -> Table:
 
 
 def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
-    """The table with the group and time of each row, given as values or as names of its columns.
-
-    Such columns are removed from the table.
-    """
+    """The table with group and time of each row, given as values, or as columns, which go."""
     if groups is None and time is None:
         return table
     numbers = [str(given) for given in (groups, time) if isinstance(given, Integral)]
@@ -545,16 +502,7 @@ def _notations(X: Any) -> dict[str, dict[str, Any]]:
 
 
 def is_stream(X: Any) -> bool:
-    """Whether `X` is batches of rows, not rows.
-
-    Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, or an iterable
-    other than an array, frame or list of rows. A list of batches begins with a frame, a table, an
-    array of two dimensions, or a pair with one of these.
-
-    >>> rows = np.zeros((3, 2))
-    >>> [is_stream(X) for X in (rows, rows.tolist(), [rows, rows], iter([(rows, [0, 1, 0])]))]
-    [False, False, True, True]
-    """
+    """Whether `X` is batches: a dataset, function or iterable, or a list that begins with one."""
     if hasattr(X, "shape") or isinstance(X, str | bytes | Mapping | type):
         return False
     if isinstance(X, list | tuple):
@@ -565,10 +513,7 @@ def is_stream(X: Any) -> bool:
 
 
 def row_parts(X: Any, *, most: int | None = None) -> list[Any]:
-    """`X`, in slices of at most `most` rows; a sparse matrix in slices that fit in memory dense.
-
-    A `Table` is not sliced.
-    """
+    """`X` in slices of at most `most` rows, a sparse one in small slices; a `Table` whole."""
     if not _is_sparse(X):
         n_rows = len(X) if isinstance(X, list | tuple) else getattr(X, "shape", (0,))[0]
         if most is None or n_rows <= most:
@@ -599,7 +544,6 @@ def large_in_batches(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def is_dataset(X: Any) -> bool:
-    """Whether `X` is a `pyarrow.dataset.Dataset`."""
     module = sys.modules.get("pyarrow.dataset")
     return module is not None and isinstance(X, module.Dataset)
 
@@ -670,14 +614,11 @@ def _arrow_values(column: Any) -> _Values:
     coded = column.dictionary_encode()
     names = coded.dictionary.to_pylist()
     codes = arrow_numbers(coded.indices, missing=len(names)).astype(np.intp)
-    return _Coded([*names, None] if nulls else names, codes)
+    return [*names, None] if nulls else names, codes
 
 
 def arrow_numbers(column: Any, *, missing: Any = None) -> np.ndarray:
-    """The numbers, times or truth values of an Arrow array; `missing` or NaN for nulls.
-
-    Its `to_numpy` would import pandas, if installed, which takes longer than many rows.
-    """
+    """The values of an Arrow array, NaN for nulls; its `to_numpy` would import pandas, slowly."""
     array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     valid, values = array.buffers()
     here, kind = slice(array.offset, array.offset + len(array)), str(array.type)
@@ -725,8 +666,7 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
             f"Expected rows of one length, got lengths from {widths[0]} to {widths[-1]}. Pass "
             f"None where a value is missing."
         )
-    values = [objects(column) for column in zip(*rows, strict=True)]
-    return None, values, set(), len(rows)
+    return None, [objects(column) for column in zip(*rows, strict=True)], set(), len(rows)
 
 
 def _is_sparse(X: Any) -> bool:
@@ -735,7 +675,6 @@ def _is_sparse(X: Any) -> bool:
 
 
 def _from_sparse(X: Any) -> _Pieces:
-    """A matrix of SciPy, whose other values are 0."""
     n_rows, n_columns = X.shape
     if n_rows * n_columns > MOST_CELLS:
         raise _too_wide(n_rows, n_columns)
@@ -767,8 +706,7 @@ def _from_array(X: Any) -> _Pieces:
             f"array.reshape(-1, 1) if it has a single column or array.reshape(1, -1) if it is a "
             f"single row."
         )
-    columns = np.ascontiguousarray(array.T)
-    return None, list(columns), set(), len(array)
+    return None, list(np.ascontiguousarray(array.T)), set(), len(array)
 
 
 _ADAPTERS: dict[str, Callable[[Any], _Pieces]] = {

@@ -9,26 +9,9 @@ import numpy as np
 
 from eqsep.arrays import resolve_device
 from eqsep.engine.loops import threads
+from eqsep.tables import encodings as enc
 from eqsep.tables.encoder import Encoder
-from eqsep.tables.encodings import (
-    AT,
-    CENTRE,
-    CONSTANT,
-    DEVIATION,
-    FIRST,
-    IF_MISSING,
-    JUMP,
-    KNOT,
-    LAST,
-    LINEAR,
-    MISSING,
-    RANK,
-    SCALE,
-    WEIGHTS,
-    WIDTH,
-    Encoding,
-    beyond,
-)
+from eqsep.tables.encodings import LINEAR, Encoding, beyond
 from eqsep.tables.reading import LARGEST, Table, row_parts
 
 READ_AT_ONCE = 2**17  # rows
@@ -51,15 +34,17 @@ class TensorEncoding:
         self._encoding, self._device = encoding, device
         _, _, knots, scales, places = encoding.numbers
         self._scales = torch.as_tensor(scales.T[:, :, None].copy(), device=device)
-        self._weights, self._missing = self._scales[WEIGHTS:IF_MISSING], self._scales[IF_MISSING:]
+        self._weights, self._missing = (
+            self._scales[enc.WEIGHTS : enc.IF_MISSING],
+            self._scales[enc.IF_MISSING :],
+        )
         self._knots = torch.as_tensor(_side_by_side(knots, places), device=device)
-        last = torch.as_tensor(places[:, LAST] - places[:, FIRST], device=device)[:, None]
-        self._ends = self._knots[KNOT, :, :1], self._knots[KNOT].gather(1, last)
+        last = torch.as_tensor(places[:, enc.LAST] - places[:, enc.FIRST], device=device)[:, None]
+        self._ends = self._knots[enc.KNOT, :, :1], self._knots[enc.KNOT].gather(1, last)
         self._places = places
 
     @classmethod
     def of(cls, encoder: Encoder, device: str) -> "TensorEncoding":
-        """The encoding of an encoder's weighted outputs."""
         encoding = Encoding(list(encoder.columns), encoder.weights, np.float32)
         return cls(encoding, resolve_device(device))
 
@@ -73,9 +58,8 @@ class TensorEncoding:
         for row, column in zip(there.numpy(), numbers, strict=True):
             row[:] = column
         names = []
-        for (rows, output), (_, _, (places, heights)) in zip(
-            coded, self._encoding.categories, strict=True
-        ):
+        pairs = zip(coded, self._encoding.categories, strict=True)
+        for (rows, output), (_, _, (places, heights)) in pairs:
             codes = torch.as_tensor(rows)
             codes = codes.pin_memory() if pinned else codes
             names.append((codes, places[output], heights[output].astype(np.float32)))
@@ -90,13 +74,14 @@ class TensorEncoding:
         n = x.shape[1]
         out = torch.zeros((encoding.n_outputs, n), dtype=torch.float32, **there)
         gone = torch.isnan(x)
-        for output, formula in ((RANK, self._ranks), (DEVIATION, self._deviations)):
+        for output, formula in ((enc.RANK, self._ranks), (enc.DEVIATION, self._deviations)):
             some = np.flatnonzero(self._places[:, output] >= 0)
             values = formula(x[some], some) * self._weights[output, some]
             values = torch.where(gone[some], self._missing[output, some], values)
             out[self._places[some, output]] = values.float()
-        some = np.flatnonzero(self._places[:, MISSING] >= 0)
-        out[self._places[some, MISSING]] = (gone[some] * self._weights[MISSING, some]).float()
+        some = np.flatnonzero(self._places[:, enc.MISSING] >= 0)
+        marked = gone[some] * self._weights[enc.MISSING, some]
+        out[self._places[some, enc.MISSING]] = marked.float()
         at = torch.arange(n, **there)
         for codes, places, heights in columns.names:
             rows = codes.to(self._device, non_blocking=True)
@@ -112,8 +97,8 @@ class TensorEncoding:
         import torch
 
         knots = self._knots[:, some]
-        (lowest, highest), width = (end[some] for end in self._ends), self._scales[WIDTH, some]
-        below = torch.searchsorted(knots[KNOT].contiguous(), x, right=True)
+        (lowest, highest), width = (end[some] for end in self._ends), self._scales[enc.WIDTH, some]
+        below = torch.searchsorted(knots[enc.KNOT].contiguous(), x, right=True)
         below = below.sub_(1).clamp_(0, knots.shape[2] - 1)
         knot, gap, high, rise, at = (part.gather(1, below) for part in knots)
         step = x - knot
@@ -126,22 +111,22 @@ class TensorEncoding:
         import torch
 
         scales = self._scales[:, some]
-        z = ((x - scales[CENTRE]) / scales[SCALE]).clamp_(-LARGEST, LARGEST)
+        z = ((x - scales[enc.CENTRE]) / scales[enc.SCALE]).clamp_(-LARGEST, LARGEST)
         size = z.abs()
-        size = torch.where(size > 0, size + JUMP * scales[CONSTANT], size)
+        size = torch.where(size > 0, size + enc.JUMP * scales[enc.CONSTANT], size)
         size = torch.where(size > LINEAR, LINEAR + torch.log1p(size - LINEAR), size)
         return torch.copysign(size, z)
 
 
 def _side_by_side(ranks: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The ranks of all columns, padded with knots at infinity.  (5, n) -> (5, k, n_knots)"""
-    counts = places[:, LAST] - places[:, FIRST] + 1
+    counts = places[:, enc.LAST] - places[:, enc.FIRST] + 1
     out = np.ones((len(ranks), len(counts), int(counts.max(initial=1))))
-    out[KNOT] = np.inf
-    for k, (start, count) in enumerate(zip(places[:, FIRST], counts, strict=True)):
+    out[enc.KNOT] = np.inf
+    for k, (start, count) in enumerate(zip(places[:, enc.FIRST], counts, strict=True)):
         out[:, k, :count] = ranks[:, start : start + count]
         if count == 1:
-            out[AT, k, 0] = 0.5  # a value that never varied
+            out[enc.AT, k, 0] = 0.5  # a value that never varied
     return out
 
 
@@ -152,11 +137,7 @@ def encoded_parts(
     align: Callable[[Any], Table],
     most: int | None = READ_AT_ONCE,
 ) -> Iterator[Any]:
-    """The rows of a table encoded on a device, at most `most` at a time; all at once if None.
-
-    While the device computes with some rows, threads read the next ones. `align` makes a table with
-    the columns of the fit.
-    """
+    """Encoded rows on a device, `most` at a time, or all if None; threads read the next ones."""
 
     def gathered(part: Any) -> Gathered:
         return encoding.gathered(align(part))
