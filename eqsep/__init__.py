@@ -36,26 +36,9 @@ _HOMES = {
 }
 
 _SUBMODULES = (
-    "activations",
-    "checks",
-    "client",
-    "datasets",
-    "detector",
-    "distributed",
-    "errors",
-    "evaluation",
-    "export",
-    "io",
-    "kernels",
-    "losses",
-    "monitor",
-    "networks",
-    "persistence",
-    "plots",
-    "report",
-    "solvers",
-    "tables",
-    "theory",
+    *("activations", "checks", "client", "datasets", "detector", "distributed", "errors"),
+    *("evaluation", "export", "io", "kernels", "losses", "monitor", "networks", "persistence"),
+    *("plots", "report", "solvers", "tables", "theory"),
 )
 
 __all__ = ["__version__", *_HOMES]

@@ -15,14 +15,10 @@ from eqsep.arrays import namespace
 
 
 class Activation(BaseEstimator, ABC):
-    """A function of z with its exact derivative.
+    """A function of z with its exact derivative."""
 
-    `has_sigma` says whether it has a width `sigma`, which a network can learn, and `vanishes`
-    whether it falls to zero far from its peak, on either side.
-    """
-
-    has_sigma: ClassVar[bool] = False
-    vanishes: ClassVar[bool] = False
+    has_sigma: ClassVar[bool] = False  # a width, which a network can learn
+    vanishes: ClassVar[bool] = False  # far from its peak, on either side
 
     @abstractmethod
     def __call__(self, z: Any) -> Any:
@@ -42,9 +38,8 @@ class Head(Activation):
 
     Attributes
     ----------
-    family : str
-        What one unit of it cuts out of the space: "halfspace" (global), "equality" (semi-local)
-        or "rbf" (local). `eqsep.theory` reads it.
+    family : {"halfspace", "equality", "rbf"}
+        What one unit of it cuts out of the space.
     has_logarithm : bool
         Whether p is a probability with a finite logarithm, as the logistic loss needs.
     """
@@ -142,8 +137,7 @@ class GaussianBump(_ExponentialHead):
     sigma : float
         The bump's width.
     mu : float
-        Where it peaks. Separators put the peak of their head at 0, since the bias of the last layer
-        says where the surface lies.
+        Where it peaks. Separators put it at 0, since a bias says where their surface lies.
 
     Examples
     --------

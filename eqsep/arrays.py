@@ -1,7 +1,4 @@
-"""Arrays of any library: NumPy through scikit-learn's checks, torch tensors as they are.
-
-scikit-learn, which takes more than a second to import, is imported with the first check.
-"""
+"""Arrays of any library: NumPy through scikit-learn's checks, torch tensors as they are."""
 
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
@@ -94,13 +91,7 @@ def beside(rows: Any, more: Any) -> Any:
 
 
 def same_parts(one: Any, other: Any) -> bool:
-    """Whether two records of one class, or plain values, hold the same numbers.
-
-    >>> from dataclasses import make_dataclass
-    >>> Line = make_dataclass("Line", ["slope", "points"])
-    >>> same_parts(Line(1.0, np.ones(2)), Line(1.0, np.ones(2))), same_parts(Line(1.0, None), None)
-    (True, False)
-    """
+    """Whether two records of one class, or plain values, hold the same numbers."""
     if not is_dataclass(one) or not is_dataclass(other):
         return np.array_equal(one, other)
     return type(one) is type(other) and all(
@@ -109,11 +100,7 @@ def same_parts(one: Any, other: Any) -> bool:
 
 
 def clipped(x: Any, low: Any = None, high: Any = None) -> Any:
-    """As `clip`, which in NumPy takes several times as long for a few numbers.
-
-    >>> clipped(np.array([-1.0, 0.5, 9.0]), 0, 1)
-    array([0. , 0.5, 1. ])
-    """
+    """As `clip`, which in NumPy takes several times as long for a few numbers."""
     if not isinstance(x, np.ndarray):
         return x.clip(low, high)
     x = x if low is None else np.maximum(x, low)
@@ -121,13 +108,9 @@ def clipped(x: Any, low: Any = None, high: Any = None) -> Any:
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float64) -> Any:
-    """The rows `X` as a two-dimensional array of finite numbers, checked against the fit.
-
-    NumPy arrays, lists and frames go through scikit-learn's `validate_data`; an array of another
-    library stays what it is and must meet the same rules.
-    """
+    """The rows `X` as a table of finite numbers; an array of another library stays what it is."""
     if not is_foreign(X):
-        from sklearn.utils.validation import validate_data
+        from sklearn.utils.validation import validate_data  # takes more than a second
 
         return validate_data(estimator, X, reset=reset, dtype=dtype)
     xp, name = namespace(X), type(estimator).__name__

@@ -1,8 +1,7 @@
 """Checks of data: what in a table or its labels may spoil a model, or its answers.
 
-Each check is a small function that returns findings. `Detector.fit` raises them as warnings, all of
-them `DataWarning`. To keep a column that you have checked, silence its warning:
-``warnings.simplefilter("ignore", DateColumnWarning)``.
+A check returns findings, which `Detector.fit` raises as warnings, all of them `DataWarning`. To
+keep a column that you have checked: ``warnings.simplefilter("ignore", DateColumnWarning)``.
 """
 
 import re
@@ -38,12 +37,8 @@ _MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
 _WHOLE_KIND, _MARKED_SHARE = 0.9, 1 / 8
 _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
 # Above the threshold, at least: with fewer, less than half of new anomalies are.
-_LEAST_ABOVE = {
-    "held-out anomalies": 0.5,
-    "learnt anomalies": 0.65,
-    "made-up rows far from all": 0.1,
-}
-HELD_OUT, LEARNT, MADE_UP = _LEAST_ABOVE
+HELD_OUT, LEARNT, MADE_UP = "held-out anomalies", "learnt anomalies", "made-up rows far from all"
+_LEAST_ABOVE = {HELD_OUT: 0.5, LEARNT: 0.65, MADE_UP: 0.1}
 _SCORED = 10  # anomalies: fewer tell little of how many are caught
 _LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
@@ -115,15 +110,12 @@ CAUTIONS = (DependentRowsWarning, DriftWarning)  # that break the promise, and a
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check has found and why it matters, and a hint at what to do about it, in Python.
-
-    `fields` are strings and numbers that it is about, such as the name of a column.
-    """
+    """What a check has found and why it matters, and a hint at what to do about it, in Python."""
 
     category: type[DataWarning]
     message: str
     hint: str
-    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)  # the column, for example
 
     def warning(self) -> DataWarning:
         """The finding as a warning."""
@@ -131,8 +123,7 @@ class Finding:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file, which keeps what breaks the promise."""
-        words = {"message": self.message, "hint": self.hint, "fields": dict(self.fields)}
-        return {"category": self.category.__name__} | words
+        return vars(self) | {"category": self.category.__name__, "fields": dict(self.fields)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -142,16 +133,14 @@ class Finding:
         return cls(found, state["message"], state["hint"], state.get("fields", {}))
 
 
+def _are_plain(fields: Any) -> bool:
+    return type(fields) is dict and all(type(v) in (str, int, float) for v in fields.values())
+
+
 _FINDING = {
     "category": word(*(category.__name__ for category in CAUTIONS)),
-    "message": TEXT,
-    "hint": TEXT,
-    "fields": plain(
-        "strings and numbers by name",
-        lambda value: (
-            type(value) is dict and all(type(v) in (str, int, float) for v in value.values())
-        ),
-    ),
+    **dict.fromkeys(("message", "hint"), TEXT),
+    "fields": plain("strings and numbers by name", _are_plain),
 }
 
 
@@ -168,42 +157,29 @@ def check_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) -> l
 
 def counting_columns(rows: Table) -> list[Finding]:
     """A finding for each column of numbers that counts the rows, or is an id in any order."""
-    if rows.n_rows <= _FEW:
-        return []
-    found = []
-    for column in rows.columns:
-        if column.kind != "number":
-            continue
-        if _is_counter(column.values):
-            what = "rises or falls from row to row, as numbers of rows do"
-        elif _is_id(column.values):
-            what = "is another whole number in each row, as ids are"
-        else:
-            continue
-        found.append(
-            Finding(
-                CountingColumnWarning,
-                f"Column {column.name!r} {what}: new rows may lie beyond all that was learnt, and "
-                f"raise alarms for that alone.",
-                "If it only counts or names the rows, leave it out of X.",
-                {"column": column.name},
-            )
+    numbers = [c for c in rows.columns if c.kind == "number" and rows.n_rows > _FEW]
+    return [
+        Finding(
+            CountingColumnWarning,
+            f"Column {column.name!r} {what}: new rows may lie beyond all that was learnt, and "
+            f"raise alarms for that alone.",
+            "If it only counts or names the rows, leave it out of X.",
+            {"column": column.name},
         )
-    return found
+        for column in numbers
+        if (what := _how_it_counts(column.values))
+    ]
 
 
-def _is_counter(values: np.ndarray) -> bool:
+def _how_it_counts(values: np.ndarray) -> str:
+    """Whether values rise or fall all along, or are distinct where drawn ones would not be."""
     steps = np.diff(values)
-    one_way = bool((steps >= 0).all() or (steps <= 0).all())
-    return one_way and int(np.count_nonzero(steps)) >= _FEW
-
-
-def _is_id(values: np.ndarray) -> bool:
-    """Whether whole numbers are all distinct, in a range where drawn ones would not be."""
+    if ((steps >= 0).all() or (steps <= 0).all()) and np.count_nonzero(steps) >= _FEW:
+        return "rises or falls from row to row, as numbers of rows do"
     low, high = values.min(), values.max()  # NaN, which fails the next test, if one is missing
-    if not len(values) ** 2 > 2 * _COLLISIONS * (high - low + 1) or (values % 1).any():
-        return False
-    return len(np.unique(values)) == len(values)
+    dense = len(values) ** 2 > 2 * _COLLISIONS * (high - low + 1) and not (values % 1).any()
+    is_id = dense and len(np.unique(values)) == len(values)
+    return "is another whole number in each row, as ids are" if is_id else ""
 
 
 def decimal_commas(rows: Table) -> list[Finding]:
@@ -219,28 +195,18 @@ def decimal_commas(rows: Table) -> list[Finding]:
     if not found:
         return []
     name, text = next(iter(found.items()))
-    point = text.strip().replace(",", ".")
     which, hold = ("Column", "holds") if len(found) == 1 else ("Columns", "hold")
     others = ", and so on" * (len(found) > 1)
-    return [
-        Finding(
-            DecimalCommaWarning,
-            f"{which} {quoted(found, most=len(found))} {hold} numbers with a decimal comma, such "
-            f"as {text!r}, read as names here: write them with a point, {point}.",
-            f"If they are names, make it a categorical column{others}.",
-            {"column": name, "others": others},
-        )
-    ]
+    message = (
+        f"{which} {quoted(found, most=len(found))} {hold} numbers with a decimal comma, such as "
+        f"{text!r}, read as names here: write them with a point, {text.strip().replace(',', '.')}."
+    )
+    hint = f"If they are names, make it a categorical column{others}."
+    return [Finding(DecimalCommaWarning, message, hint, {"column": name, "others": others})]
 
 
 def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) -> list[Finding]:
-    """A finding for each column that alone gives the labels away, or those of one kind.
-
-    It does if its average precision is above .99 (1 for less than 40 anomalies, and numbers far
-    apart), by its numbers in either direction or by the share of anomalies at each value; if at
-    most 1 % of the rows and 5 % of the anomalies disagree, of names and codes an eighth; or if it
-    has two values, one of them in anomalous rows only: in most rows of a kind.
-    """
+    """A finding for each column that alone gives the labels away, or those of one kind."""
     known = code >= 0
     is_anomaly = code[known] > 0
     if not _ENOUGH <= is_anomaly.sum() <= len(is_anomaly) - _ENOUGH:
@@ -254,14 +220,10 @@ def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) ->
             leak, what = mark
         else:
             continue
-        found.append(
-            Finding(
-                LeakingColumnWarning,
-                f"Column {column.name!r} alone {what}.",
-                "If it is known only together with the label, leave it out of X.",
-                {"column": column.name, "average_precision": round(leak.average_precision, 4)},
-            )
-        )
+        message = f"Column {column.name!r} alone {what}."
+        hint = "If it is known only together with the label, leave it out of X."
+        fields = {"column": column.name, "average_precision": round(leak.average_precision, 4)}
+        found.append(Finding(LeakingColumnWarning, message, hint, fields))
     return found
 
 
@@ -372,23 +334,14 @@ def _marked(column: Column, code: np.ndarray, kinds: Sequence[str]) -> tuple[_Ra
 
 
 def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> list[Finding]:
-    """Findings on labels that may be misspelt: equal but for case or blanks, or one letter.
-
-    The latter have one row, where the label that they look like has more.
-
-    `counts` are the rows of each label, and `known` labels were learnt before.
-    """
+    """Findings on labels that may be misspelt, by the rows of each, and those learnt before."""
     known = list(known)
     new = set(counts) - set(known)
     alike: dict[str, set[str]] = {}
     for text in (*counts, *known):
         alike.setdefault(text.strip().casefold(), set()).add(text)
-    found = [
-        Finding(
-            LabelSpellingWarning,
-            f"Labels {quoted(sorted(texts))} differ only by case or blanks.",
-            "If they mean the same, write them alike.",
-        )
+    messages = [
+        f"Labels {quoted(sorted(texts))} differ only by case or blanks."
         for texts in alike.values()
         if len(texts) > 1 and texts & new
     ]
@@ -396,14 +349,9 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
     for text in sorted(text for text in new if counts[text] == 1):
         for other in get_close_matches(text, common, n=1, cutoff=_SPELT_ALIKE):
             if other.strip().casefold() != text.strip().casefold():
-                found.append(
-                    Finding(
-                        LabelSpellingWarning,
-                        f"Label {text!r} has one row, and is spelt like {other!r}.",
-                        "If they mean the same, write them alike.",
-                    )
-                )
-    return found
+                messages.append(f"Label {text!r} has one row, and is spelt like {other!r}.")
+    hint = "If they mean the same, write them alike."
+    return [Finding(LabelSpellingWarning, message, hint) for message in messages]
 
 
 def check_row_labels(
@@ -430,77 +378,53 @@ def _label_names(labels: RowLabels) -> list[str]:
 
 def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
     """A finding if rows are to be doubted, as `asked`, and no kind of anomaly is labelled."""
-    if asked != "doubted" or kinds:
-        return []
-    return [
-        Finding(
-            UnusedDoubtWarning,
-            "Rows are to be doubted, and no anomaly is labelled, by which others could be found "
-            "among them: all rows are taken for normal ones.",
-            "Pass y with some labelled anomalies, or leave out unlabelled='doubted'.",
-        )
-    ]
+    message = (
+        "Rows are to be doubted, and no anomaly is labelled, by which others could be found among "
+        "them: all rows are taken for normal ones."
+    )
+    hint = "Pass y with some labelled anomalies, or leave out unlabelled='doubted'."
+    return [Finding(UnusedDoubtWarning, message, hint)] if asked == "doubted" and not kinds else []
 
 
 def check_threshold(
     threshold: float, scores: np.ndarray, *, of: str, rate: float, doubted: bool
 ) -> list[Finding]:
-    """A finding if few of these scores, `of` anomalies or `MADE_UP` rows, exceed the threshold.
-
-    New anomalies score lower than those that were `LEARNT`. If they are `doubted`, the held-out
-    rows that set the threshold may be anomalies.
-    """
+    """A finding if few of these scores, `of` anomalies or `MADE_UP` rows, exceed the threshold."""
     n = len(scores)
     above = float(np.sum(scores > threshold)) / max(n, 1)
     if n < _SCORED or above >= _LEAST_ABOVE[of]:
         return []
     later = ", and fewer new ones will" if of == LEARNT else ""
     few = f"Of {n:,} {of} {above:.0%} score above the threshold, {threshold:.3f}{later}"
-    if doubted:
-        return [
-            Finding(
-                DoubtedThresholdWarning,
-                f"{few}: more than {rate:.2%} of the held-out rows score this high, and nobody has "
-                f"called them normal. Some are likely to be anomalies that nobody has labelled.",
-                "eqsep.detector.suspects lists them: label the anomalies among them, or allow a "
-                "higher false_alarm_rate.",
-            )
-        ]
-    return [
-        Finding(
-            HighThresholdWarning,
-            f"{few}: held-out normal rows that score as high set it.",
-            "Look at them, add normal rows or columns that show anomalies, or allow a higher "
-            "false_alarm_rate.",
-        )
-    ]
+    if not doubted:
+        message = f"{few}: held-out normal rows that score as high set it."
+        hint = "Look at them, add normal rows or columns that show anomalies, or"
+        return [Finding(HighThresholdWarning, message, f"{hint} allow a higher false_alarm_rate.")]
+    message = (
+        f"{few}: more than {rate:.2%} of the held-out rows score this high, and nobody has called "
+        f"them normal. Some are likely to be anomalies that nobody has labelled."
+    )
+    hint = "eqsep.detector.suspects lists them: label the anomalies among them, or"
+    return [Finding(DoubtedThresholdWarning, message, f"{hint} allow a higher false_alarm_rate.")]
 
 
 def check_dates(
     encoder: Encoder, alarms: Callable[[int, Column], float], *, rate: float
 ) -> list[Finding]:
-    """A finding for each learnt column of dates by which later rows raise an alarm.
-
-    `alarms` is the share of normal rows that do if the column at a place is another one, with as
-    many values as are wanted. Dates are moved by three times the time learnt, in whole weeks.
-    """
+    """A finding for each column of dates by which `alarms` says that later rows raise them."""
     found = []
     for index, name, learnt in _dates(encoder):
         knots = np.array(learnt.elapsed.knots)
         later = Column(name, "date", knots + np.ceil(_SPANS * np.ptp(knots) / _WEEK) * _WEEK)
         share = alarms(index, later)
-        if share <= _MORE_ALARMS * rate:
-            continue
-        found.append(
-            Finding(
-                DateColumnWarning,
-                f"Column {name!r} holds dates, from {_written(learnt, 0)} to "
-                f"{_written(learnt, -1)}: {share:.0%} of normal rows would raise an alarm once "
-                f"three times as long has passed.",
-                "Unless the date matters, leave it out of X.",
-                {"column": name},
+        if share > _MORE_ALARMS * rate:
+            message = (
+                f"Column {name!r} holds dates, from {_written(learnt, 0)} to {_written(learnt, -1)}"
+                f": {share:.0%} of normal rows would raise an alarm once three times as long has "
+                f"passed."
             )
-        )
+            hint = "Unless the date matters, leave it out of X."
+            found.append(Finding(DateColumnWarning, message, hint, {"column": name}))
     return found
 
 
@@ -543,20 +467,14 @@ def _written(learnt: Date, knot: int) -> str:
 
 
 def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, list[Finding]]:
-    """Each row once, and a finding, if all were copied equally often; else all rows.
-
-    A copy of a learnt row must not calibrate. Rows that are equal by chance, as those of a few
-    names are, do not occur equally often, and stay.
-    """
+    """Each row once, and a finding, if all were copied equally often: a copy must not calibrate."""
     normal = labels.code == 0
     if table.groups is not None or normal.sum() < 2 * _FEWEST_DISTINCT:
         return table, labels, []
     keys = np.zeros(table.n_rows, dtype=np.uint64)
     for j in sorted(range(len(table.columns)), key=lambda j: table.columns[j].kind not in NUMERIC):
         values = table.contents([j], [table.columns[j].kind])[:, 0]
-        halves = (
-            half.astype(float) for half in (keys >> np.uint64(32), keys & np.uint64(2**32 - 1))
-        )
+        halves = (keys >> np.uint64(32)).astype(float), (keys & np.uint64(2**32 - 1)).astype(float)
         keys = row_keys(np.column_stack([*halves, values]), rng=np.random.RandomState(0))
         times = np.unique(keys[normal], return_counts=True)[1]
         if (times == 1).sum() > (1 - _COPIED) * normal.sum():  # and with more columns more
@@ -576,41 +494,33 @@ def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, l
 
 
 def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
-    """A finding if normal rows (`code` 0) are like those before them, without groups or times.
-
-    The ranks of a column of numbers are compared with those of the row before: their correlation
-    is 0 but for chance if rows were shuffled.
-    """
+    """A finding if normal rows (`code` 0) are like those before them, without groups or times."""
     normal = np.flatnonzero(code == 0)[:_LOOKED_AT]
     if table.groups is not None or len(normal) < _FEWEST_ROWS:
         return []
     numbers = [c for c in table.columns if c.kind == "number" and len(c.values)]
-    found = {c.name: r for c in numbers if (r := _follows(c.values[normal])) is not None}
-    if not found:
-        return []
-    name = max(found, key=lambda column: found[column])
-    if found[name] <= _FOLLOWS:
+    found = {c.name: _follows(c.values[normal]) for c in numbers}
+    name = max(found, key=found.__getitem__, default=None)
+    if name is None or found[name] <= _FOLLOWS:
         return []
     stretches = [c.name for c in table.columns if _in_stretches(c)]
     looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""
-    return [
-        Finding(
-            DependentRowsWarning,
-            f"Rows are like those before them: of column {name!r} the rank correlation of normal "
-            f"rows with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The "
-            f"promised rate of false alarms holds for rows drawn from among these, and not for "
-            f"another run, machine or day{looks}.",
-            "Pass groups=, which of these each row is from, or time=.",
-        )
-    ]
+    message = (
+        f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
+        f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
+        f"rate of false alarms holds for rows drawn from among these, and not for another run, "
+        f"machine or day{looks}."
+    )
+    hint = "Pass groups=, which of these each row is from, or time=."
+    return [Finding(DependentRowsWarning, message, hint)]
 
 
-def _follows(values: np.ndarray) -> float | None:
-    """The rank correlation of values with the one before; None for few values and for counters."""
+def _follows(values: np.ndarray) -> float:
+    """The rank correlation of values with the one before; 0 for few values and for counters."""
     values = values[~np.isnan(values)]
     steps = np.diff(values)
     if len(np.unique(values)) < _FEWEST_VALUES or (steps >= 0).all() or (steps <= 0).all():
-        return None
+        return 0.0
     from scipy.stats import rankdata  # half a second: scoring does not wait for it
 
     ranks = rankdata(values)
@@ -619,14 +529,11 @@ def _follows(values: np.ndarray) -> float | None:
 
 
 def _in_stretches(column: Column) -> bool:
-    """Whether the rows of each name are consecutive, as those of a recording are.
-
-    Names are texts or whole numbers: others are measured, by a slow sensor if they repeat.
-    """
+    """Whether the rows of each name, a text or a whole number, are consecutive."""
     if column.kind not in ("text", "number") or not len(column.values) or column.is_empty:
         return False
     if column.kind == "number" and not (column.values % 1 == 0).all():
-        return False
+        return False  # measured, by a slow sensor if they repeat
     values = column.values if column.kind == "number" else column.names()[1]
     changes, n_values = np.count_nonzero(np.diff(values)), len(np.unique(values))
     return 1 < n_values == changes + 1 and 3 * n_values <= len(values)

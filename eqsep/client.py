@@ -69,7 +69,13 @@ class Client:
     def score(self, model: str, rows: Sequence[Row], *, keep: bool = True) -> list[Answer]:
         """An answer for each row; alarms are kept for the console unless `keep` is False."""
         query = "" if keep else "?keep=false"
-        return self._answers(f"/models/{quote(model, '')}/score{query}", rows)
+        path = f"/models/{quote(model, '')}/score{query}"
+        body = self._ask("POST", path, {"rows": list(rows)}, also=422)
+        if "answers" not in body:
+            raise ServiceError(str(body.get("error")), status=422)
+        errors = {error["row"]: error["error"] for error in body["errors"]}
+        answers = enumerate(body["answers"])
+        return [Answer(error=errors[i]) if one is None else Answer(**one) for i, one in answers]
 
     def explain(self, model: str, rows: Sequence[Row], *, top: int = 5) -> list[Json]:
         """Why each row has its score; None for a row that cannot be read."""
@@ -127,19 +133,10 @@ class Client:
         """The rows whose labels would help most."""
         return self._ask("GET", f"/models/{quote(model, '')}/queue")
 
-    def _answers(self, path: str, rows: Sequence[Row]) -> list[Answer]:
-        body = self._ask("POST", path, {"rows": list(rows)}, also=422)
-        if "answers" not in body:
-            raise ServiceError(str(body.get("error")), status=422)
-        errors = {error["row"]: error["error"] for error in body["errors"]}
-        answers = enumerate(body["answers"])
-        return [Answer(error=errors[i]) if one is None else Answer(**one) for i, one in answers]
-
     def _ask(self, method: str, path: str, body: Any = None, *, also: int = 200) -> Json:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
-        url = f"{self.url.rstrip('/')}/api/v1{path}"
-        asked = Request(url, data, headers, method=method)
+        asked = Request(f"{self.url.rstrip('/')}/api/v1{path}", data, headers, method=method)
         try:
             with build_opener(ProxyHandler({})).open(asked, timeout=self.timeout) as answer:
                 return json.load(answer)
@@ -148,7 +145,7 @@ class Client:
                 answer = json.load(error) if "json" in error.headers.get("Content-Type", "") else {}
             if error.code == also:
                 return answer
-            reason = answer.get("error", error.reason)
-            raise ServiceError(f"{reason} ({error.code})", status=error.code) from error
+            message = f"{answer.get('error', error.reason)} ({error.code})"
+            raise ServiceError(message, status=error.code) from error
         except URLError as error:
             raise ServiceError(f"{self.url} cannot be reached: {error.reason}.") from error

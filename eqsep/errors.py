@@ -21,8 +21,7 @@ _OBEYED = (  # compiled when first used, as it takes a while
 class Message(Exception):
     """What was expected and what came, and a hint at what to do, in words for Python.
 
-    Who words the hint differently, as the command does, knows it by its `topic`, by default the
-    name of the class, and has plain values in `fields`.
+    To word the hint differently, as the command does: `topic`, by default the class, and `fields`.
 
     >>> error = UserError("There is no column 'y'.", hint="Pass columns=...", column="y")
     >>> str(error)
@@ -31,9 +30,7 @@ class Message(Exception):
     ("There is no column 'y'.", 'UserError', {'column': 'y'})
     """
 
-    def __init__(
-        self, message: str = "", *, hint: str = "", topic: str = "", **fields: Any
-    ) -> None:
+    def __init__(self, message: str = "", *, hint: str = "", topic: str = "", **fields: Any):
         super().__init__(joined(message, hint))
         self.message, self.hint, self.fields = message, hint, fields
         self.topic = topic or type(self).__name__
@@ -43,11 +40,7 @@ class Message(Exception):
         return joined(self.place and f"{self.place}:", self.message, self.hint)
 
     def at(self, place: str) -> Self:
-        """The same message about a place: a file, say, or a row of it.
-
-        >>> str(UserError("There are no rows.").at("a.csv"))
-        'a.csv: There are no rows.'
-        """
+        """The same message about a place: a file, say, or a row of it."""
         placed = copy(self)
         placed.place = f"{place}: {self.place}" if self.place else place
         return placed
@@ -65,8 +58,6 @@ class UserError(Message, ValueError):
 class ParameterError(UserError):
     """A parameter has a value that is not valid.
 
-    Examples
-    --------
     >>> print(ParameterError("alpha", expected="a number above 0", got=-1))
     alpha must be a number above 0, got -1.
     """
@@ -106,35 +97,19 @@ def warn(warning: Warning) -> None:
 
 
 def visible(text: str) -> str:
-    """Text without what a terminal would obey: escapes, controls, and turns of direction.
-
-    Ends of lines and tabs stay; halves of characters, which cannot be written, go.
-
-    >>> print(visible("\x1b[31mred\x07"))
-    \\x1b[31mred\\x07
-    """
+    """Text without what a terminal would obey: escapes, controls, and turns of direction."""
     return re.sub(_OBEYED, lambda found: repr(found[0])[1:-1], text)
 
 
 def quoted(names: Iterable[str], *, most: int = 12) -> str:
-    """Names in quotes, the first ones if there are many.
-
-    >>> quoted("abc", most=2)
-    "'a', 'b' and 1 more"
-    """
+    """Names in quotes, the first ones if there are many."""
     names = list(names)
     text = ", ".join(map(repr, names[:most]))
     return text if len(names) <= most else f"{text} and {len(names) - most:,} more"
 
 
 def did_you_mean(absent: Sequence[str], there: Sequence[str]) -> str:
-    """A question, if names that are absent resemble existing ones; else nothing.
-
-    >>> did_you_mean(["temperature", "weight"], ["Temperature", "shape"])
-    " Did you mean 'Temperature'?"
-    >>> did_you_mean(["qualty"], ["shape", "quality"])
-    " Did you mean 'quality'?"
-    """
+    """A question, if names that are absent resemble existing ones; else nothing."""
     folded = [name.strip().casefold() for name in there]
     near: set[str] = set()
     for name in absent:
@@ -145,9 +120,5 @@ def did_you_mean(absent: Sequence[str], there: Sequence[str]) -> str:
 
 
 def counted(n: int, what: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "row"), counted(1200, "row")
-    ('1 row', '1,200 rows')
-    """
+    """A number of things, such as "1,200 rows"."""
     return f"{n:,} {what}" + "s" * (n != 1)

@@ -14,14 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 FORMATS = {
-    "csv": "csv",
-    "jsonl": "jsonl",
-    "ndjson": "jsonl",
-    "parquet": "parquet",
-    "pq": "parquet",
-    "arrow": "arrow",
-    "feather": "arrow",
-    "ipc": "arrow",
+    **{"csv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "parquet": "parquet", "pq": "parquet"},
+    **dict.fromkeys(("arrow", "feather", "ipc"), "arrow"),
 }
 READ_AS_TEXT = dict.fromkeys(("tsv", "txt", "data", "dat", "asc"), "csv")  # read alone
 SHEETS = dict.fromkeys(("xlsx", "xlsm", "xls", "xlsb", "ods"), "sheet")  # likewise
@@ -33,11 +27,7 @@ _YOUNG = 60.0  # seconds in which a file that is being written may not be locked
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
-    """The ending of a file's name in small letters, without .gz; "" if it has none.
-
-    >>> ending_of("scores.CSV.gz"), ending_of("-")
-    ('csv', '')
-    """
+    """The ending of a file's name in small letters, without .gz; "" if it has none."""
     return Path(Path(path).name.removesuffix(".gz")).suffix[1:].lower()
 
 
@@ -45,20 +35,9 @@ def ending_of(path: str | os.PathLike[str]) -> str:
 def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A new binary file, which replaces `path` if the block succeeds, and only then.
 
-    It is written under a unique name in the same folder and renamed at the end, once its content is
-    on the disk: neither a reader nor a loss of power ever finds half of it. An error, an
-    interruption or SIGTERM leaves `path` as it was and no other file; what killed processes have
-    left there is removed. If `path` is a link, the file that it points to is replaced.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "rows.csv")
-    ...     with written_whole(path) as file:
-    ...         _ = file.write(b"a,b\\n")
-    ...         print(path.exists())
-    ...     path.read_bytes()
-    False
-    b'a,b\\n'
+    It is renamed at the end, once its content is on the disk: neither a reader nor a loss of power
+    ever finds half of it. An error, an interruption or SIGTERM leaves `path` as it was and no other
+    file; what killed processes have left there is removed. A link keeps pointing to the file.
     """
     path = Path(path).resolve()
     if not path.parent.is_dir():
@@ -101,10 +80,7 @@ def changed_alone(path: Path, *, on_wait: Callable[[], None]) -> Iterator[None]:
 
 
 def _lock(file: BinaryIO, *, wait: bool = False) -> None:
-    """Lock a file until it is closed.
-
-    A BlockingIOError means that another process has it, any other OSError that there are no locks.
-    """
+    """Lock a file until it is closed; any OSError but BlockingIOError means that there are none."""
     if os.name != "posix":
         raise OSError(errno.ENOTSUP, "No locks")
     import fcntl
@@ -125,13 +101,10 @@ def _remove_abandoned(folder: Path) -> None:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let signals that end a process run its last steps, unless they are handled already.
-
-    Only the main thread may handle signals.
-    """
-    taken: list[int] = []
-    if threading.current_thread() is threading.main_thread():
-        taken = [one for one in ENDING_SIGNALS if signal.getsignal(one) is signal.SIG_DFL]
+    """Let signals that end a process run its last steps, unless they are handled already."""
+    may_handle = threading.current_thread() is threading.main_thread()
+    unhandled = [one for one in ENDING_SIGNALS if signal.getsignal(one) is signal.SIG_DFL]
+    taken = unhandled if may_handle else []
     for number in taken:
         signal.signal(number, _end)
     try:
@@ -142,11 +115,8 @@ def _ended_in_order() -> Iterator[None]:
 
 
 def _end(number: int, _: object) -> None:
-    """Remove what is half written, and end with the exit code of the signal.
-
-    The exception may strike within a `with` statement, before its block and so before its end.
-    """
-    for path in list(_unfinished):
+    """Remove what is half written, and end with the exit code of the signal."""
+    for path in list(_unfinished):  # the exception may strike between `with` and its block
         path.unlink(missing_ok=True)
     sys.exit(128 + number)
 

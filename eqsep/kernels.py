@@ -12,14 +12,5 @@ from eqsep.engine.kernels import (
     as_kernel,
 )
 
-__all__ = [
-    "LOCAL_KERNELS",
-    "RBF",
-    "Exponential",
-    "FunctionKernel",
-    "Kernel",
-    "Laplacian",
-    "LocalKernel",
-    "PairwiseKernel",
-    "as_kernel",
-]
+__all__ = ["LOCAL_KERNELS", "RBF", "Exponential", "FunctionKernel", "Kernel", "Laplacian"]
+__all__ += ["LocalKernel", "PairwiseKernel", "as_kernel"]

@@ -22,43 +22,27 @@ TRUTHS = ("0", "1", "false", "true")  # as texts: not names of kinds
 
 
 def natural_order(label: str) -> tuple[tuple[bool, float, str], ...]:
-    """The key by which labels are listed: numbers in them by their value.
-
-    >>> sorted(["10", "2", "1", "dos 10", "dos 9"], key=natural_order)
-    ['1', '2', '10', 'dos 9', 'dos 10']
-    """
+    """The key by which labels are listed: numbers in them by their value."""
     parts = re.split(r"(\d+)", label)
     return tuple((not p.isdigit(), float(p) if p.isdigit() else 0.0, p) for p in parts if p)
 
 
 def usual_normal(labels: Iterable[Any]) -> list[Any]:
-    """Those of some labels that mean normal unless another one is named.
-
-    >>> usual_normal(["Benign", "attack"]), usual_normal([-1, 1]), usual_normal([0.0, 1.0])
-    (['Benign'], [], [0.0])
-    """
+    """Those of some labels that mean normal unless another one is named."""
     return [label for label in labels if may_be_normal(label, normal=None)]
 
 
 class GuessedLabelWarning(EqsepWarning):
-    """Nothing said which of two labels is the normal one, and the one that sorts first was taken.
-
-    The classifiers of `eqsep.separators` warn so, as scikit-learn takes classes in that order; a
-    `Detector` refuses such labels.
-    """
+    """Nothing said which of two labels is the normal one: a separator took the first, sorted."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The two classes of a fit: the normal label, and what counts as anomalous.
+    """The two classes of a fit: the normal label, and what counts as anomalous."""
 
-    `classes` are the normal and the anomalous label, which `predict` returns; several kinds share
-    the name "anomaly". `kinds` are the labels that count as anomalous: none if labels are numbers
-    and only the normal one has been seen. The first other one will be it, and until then `classes`
-    holds 1 (or 0, if 1 is normal).
-    """
-
-    classes: np.ndarray
+    classes: np.ndarray  # normal, and anomalous: "anomaly" for several kinds
+    # What counts as anomalous. None as long as labels are numbers and all normal: the first other
+    # one will be it, and until then `classes` holds 1, or 0 if 1 is normal.
     kinds: np.ndarray
     by_name: bool  # the normal class was known by its name: any other name is an anomaly
 
@@ -71,9 +55,8 @@ class Labels:
     @property
     def numbers_are_names(self) -> bool:
         """Whether labels were several whole numbers, whose texts name kinds."""
-        return self.by_name and all(
-            str(label).isdigit() for label in (self.classes[0], *self.kinds)
-        )
+        labels = (self.classes[0], *self.kinds)
+        return self.by_name and all(str(label).isdigit() for label in labels)
 
     def encode(self, y: Any) -> np.ndarray:
         """1.0 where `y` is anomalous, 0.0 where it is normal; an unknown label is an error."""
@@ -120,13 +103,7 @@ class Labels:
 
 
 def may_be_normal(label: Any, *, normal: Any) -> bool:
-    """Whether a row with this label, or None, may be normal, before all labels have been seen.
-
-    >>> [may_be_normal(label, normal=None) for label in ("Normal", False, None, "smurf", 1)]
-    [True, True, True, False, False]
-    >>> may_be_normal("normal", normal="good")
-    False
-    """
+    """Whether a row with this label, or None, may be normal, before all labels have been seen."""
     if label is None or normal is not None:
         return label in (None, normal)
     word = label.strip().casefold() if isinstance(label, str) else label
@@ -134,11 +111,7 @@ def may_be_normal(label: Any, *, normal: Any) -> bool:
 
 
 def column(y: Any) -> np.ndarray:
-    """`y` as a one-dimensional array of labels, none of them missing; whole numbers as integers.
-
-    >>> column(np.array([0.0, 1.0], dtype=np.float32))
-    array([0, 1])
-    """
+    """`y` as a one-dimensional array of labels, none of them missing; whole numbers as integers."""
     from sklearn.utils.multiclass import check_classification_targets  # slow
     from sklearn.utils.validation import column_or_1d
 
@@ -163,34 +136,22 @@ def listed(labels: np.ndarray) -> str:
 
 
 def with_counts(rows: Counter[Any]) -> str:
-    """Labels and the rows with each of them, the most frequent ones first.
-
-    >>> with_counts(Counter({"b": 1, "a": 1200}))
-    "'a' (1,200 rows), 'b' (1 row)"
-    """
+    """Labels and the rows with each of them, the most frequent ones first."""
     found = [f"{label!r} ({counted(n, 'row')})" for label, n in rows.most_common(8)]
     return ", ".join(found) + (f" and {len(rows) - 8:,} more" if len(rows) > 8 else "")
 
 
 def read_labels(
-    y: Any,
-    *,
-    normal: Any = None,
-    one_class: bool = False,
-    counts: np.ndarray | None = None,
+    y: Any, *, normal: Any = None, one_class: bool = False, counts: np.ndarray | None = None
 ) -> Labels:
     """Which label of `y` is normal, and which labels are anomalous.
 
     `normal=None` means 0, False, or a name such as "normal" or "benign", whichever occurs. If none
-    does, two labels are taken in sorted order, as scikit-learn does, with a warning; more are an
-    error. `one_class=True` lets one of the two classes be absent, if the label is 0, 1 or a name,
-    or `normal` is given.
+    does, two labels are taken in sorted order, with a warning; more are an error. `one_class=True`
+    lets a class be absent, if the label is 0, 1 or a name, or `normal` is given. For a detector,
+    `y` are distinct labels, and `counts` the rows with each of them. Then nothing is taken in
+    sorted order, and whole numbers may be the names of several kinds.
 
-    For a detector, `y` are distinct labels, and `counts` the rows with each of them. Then nothing
-    is taken in sorted order, and whole numbers may be the names of several kinds.
-
-    >>> read_labels([0, 1, 1]).classes
-    array([0, 1])
     >>> read_labels(["smurf", "Benign", "neptune"]).classes
     array(['Benign', 'anomaly'], dtype='<U7')
     >>> read_labels(["bad", "good"], normal="good").classes
@@ -224,28 +185,24 @@ def read_labels(
             hint=f"Label normal rows 0 and all others 1{two}, or pass names of kinds.",
         )
     if known is None:
-        other = labels[1].item()
-        warn(
-            GuessedLabelWarning(
-                f"Neither of the labels {listed(labels)} is 0 or 'normal': {labels[0]} was taken "
-                f"as normal because it sorts first.",
-                hint=f"Say which one is: normal={other!r}, for example.",
-            )
+        message = (
+            f"Neither of the labels {listed(labels)} is 0 or 'normal': {labels[0]} was taken as "
+            f"normal because it sorts first."
         )
+        hint = f"Say which one is: normal={labels[1].item()!r}, for example."
+        warn(GuessedLabelWarning(message, hint=hint))
     return _labels(labels, labels[0] if known is None else known, by_name=known is not None)
 
 
 def _normal_of(labels: np.ndarray, *, normal: Any) -> Any:
     """The normal one of `labels`, or None if that is not known."""
-    if normal is not None:
-        if normal not in labels.tolist():
-            raise ParameterError(
-                "normal", expected=f"one of the labels ({listed(labels)})", got=normal
-            )
-        return normal
-    usual = usual_normal(labels.tolist())
-    _check_one_normal(usual)
-    return usual[0] if usual else None
+    if normal is None:
+        usual = usual_normal(labels.tolist())
+        _check_one_normal(usual)
+        return usual[0] if usual else None
+    if normal not in labels.tolist():
+        raise ParameterError("normal", expected=f"one of the labels ({listed(labels)})", got=normal)
+    return normal
 
 
 def _check_one_normal(usual: list[Any]) -> None:
@@ -265,7 +222,7 @@ def _no_normal(labels: np.ndarray, counts: np.ndarray) -> UserError:
     found: Counter[Any] = Counter()
     for label, n in zip(labels.tolist(), counts.tolist(), strict=True):
         found[label] += int(n)
-    most = max(found, key=found.__getitem__)
+    [(most, _)] = found.most_common(1)
     return UserError(
         f"Which label is normal is not known: none is 0, False, 'normal', 'benign', 'ok' or "
         f"'regular'. The labels are {with_counts(found)}.",
@@ -334,13 +291,12 @@ class RowLabels:
     def joined(self, other: "RowLabels") -> "RowLabels":
         """The kinds of both, and the reading of labels that knows more of them; no rows."""
         kinds = tuple(dict.fromkeys((*self.kinds, *other.kinds)))
-        labels, others = self.labels, other.labels
-        if labels is None or (others is not None and len(others.kinds) > len(labels.kinds)):
-            labels = others
+        there = [labels for labels in (self.labels, other.labels) if labels is not None]
+        labels = max(there, key=lambda labels: len(labels.kinds), default=None)
         return RowLabels(self.code[:0], kinds, labels)
 
     def state(self) -> dict[str, Any]:
-        """The parts of a model file: how labels are read, without rows."""
+        """The parts of a model file."""
         return {"kinds": list(self.kinds), "labels": self.labels}
 
     @classmethod
@@ -362,20 +318,14 @@ def read_row_labels(
     *,
     n_rows: int,
     normal: Any,
-    known: "RowLabels | None" = None,
+    known: RowLabels | None = None,
     counts: np.ndarray | None = None,
 ) -> RowLabels:
     """The labels `y` of `n_rows` rows, which may be missing, or None for all rows.
 
-    `normal` is that of `read_labels`. They are read as the `known` ones of earlier rows were, and
-    may name more kinds. If `y` are distinct labels, `counts` rows have each of them.
-
-    >>> labels = read_row_labels(["normal", None, "smurf"], n_rows=3, normal=None)
-    >>> labels.code.tolist(), labels.kinds
-    ([0, -1, 1], ('smurf',))
+    They are read as the `known` ones of earlier rows were; the rest is as in `read_labels`.
     """
-    labels = known.labels if known else None
-    kinds = known.kinds if known else ()
+    labels, kinds = (known.labels, known.kinds) if known else (None, ())
     distinct, place = label_codes(y, n_rows)
     if len(place) != n_rows:
         raise UserError(
@@ -412,18 +362,13 @@ def read_row_labels(
 
 def _check_words(kinds: list[str]) -> None:
     """Refuse names that `predict_kind` returns for other rows."""
-    for kind in kinds:
-        if OR in kind:
-            raise UserError(
-                f"A kind of anomaly is called {kind!r}, and {OR.strip()!r} is what several names "
-                f"of one alarm are joined by. Rename that kind."
-            )
-    for word, rows in (("normal", "rows that pass"), ("unseen", "alarms like no seen kind")):
-        if word in kinds:
-            raise UserError(
-                f"A kind of anomaly is called {word!r}, which is what {rows} are called. Rename "
-                f"that kind."
-            )
+    joined = f"and {OR.strip()!r} is what several names of one alarm are joined by"
+    taken = {kind: joined for kind in kinds if OR in kind}
+    taken[NORMAL] = "which is what rows that pass are called"
+    taken[UNSEEN] = "which is what alarms like no seen kind are called"
+    for kind, why in taken.items():
+        if kind in kinds:
+            raise UserError(f"A kind of anomaly is called {kind!r}, {why}. Rename that kind.")
 
 
 def _check_truths(new: list[str], kinds: tuple[str, ...], *, normal: str) -> None:
@@ -439,23 +384,22 @@ def _check_truths(new: list[str], kinds: tuple[str, ...], *, normal: str) -> Non
 
 
 def label_codes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct labels, in the order in which they come, and the place of each row's label.
-
-    The place of a missing label (None, NaN, pandas' NA, an empty name) is `UNLABELLED`.
-
-    >>> label_codes(["smurf", None, "normal", "smurf"], 4)
-    (array(['smurf', 'normal'], dtype='<U6'), array([ 0, -1,  1,  0]))
-    """
+    """The distinct labels, as they come, and the place of each row's, `UNLABELLED` if missing."""
     if y is None:
         return np.empty(0), np.full(n_rows, UNLABELLED)
     if hasattr(y, "dictionary_encode"):  # pyarrow
-        return _arrow_coded(y)
+        y = y.combine_chunks() if hasattr(y, "combine_chunks") else y
+        coded = y if hasattr(y, "dictionary") else y.dictionary_encode()
+        place = coded.indices.fill_null(UNLABELLED).to_numpy(zero_copy_only=False).astype(int)
+        return _without_missing(objects(coded.dictionary.to_pylist()), place)
     if isinstance(y, str):
         raise UserError(
             f"y must hold one label a row, got {y!r}.",
             hint=f"If that is a column of X, pass its values, X[{y!r}], and leave it out of X.",
         )
-    y = _array(y)
+    array = to_numpy(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    in_list = isinstance(y, list | tuple) and array.dtype.kind in "US" and array.ndim == 1
+    y = objects(y) if in_list else array  # in a list of names, missing ones stay missing
     if y.ndim == 2 and y.shape[1] == 1:
         from sklearn.utils.validation import column_or_1d  # warns
 
@@ -475,17 +419,9 @@ def label_codes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def label_objects(y: Any, n_rows: int) -> np.ndarray:
-    """The labels of `n_rows` rows as objects, None for a missing one."""
+    """The labels of rows as objects, None for a missing one."""
     distinct, place = label_codes(y, n_rows)
     return objects([*distinct.tolist(), None])[place]
-
-
-def _arrow_coded(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    y = y.combine_chunks() if hasattr(y, "combine_chunks") else y
-    if not hasattr(y, "dictionary"):
-        y = y.dictionary_encode()
-    place = y.indices.fill_null(UNLABELLED).to_numpy(zero_copy_only=False).astype(int)
-    return _without_missing(objects(y.dictionary.to_pylist()), place)
 
 
 def _without_missing(labels: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -497,11 +433,3 @@ def _without_missing(labels: np.ndarray, place: np.ndarray) -> tuple[np.ndarray,
         values = np.array([str(label) for label in known])
     new = np.append(np.where(kept, np.cumsum(kept) - 1, UNLABELLED), UNLABELLED)
     return values, new[place]
-
-
-def _array(y: Any) -> np.ndarray:
-    """Labels of any library as an array; in a list of names, missing ones stay missing."""
-    array = to_numpy(y.to_numpy() if hasattr(y, "to_numpy") else y)
-    if isinstance(y, list | tuple) and array.dtype.kind in "US" and array.ndim == 1:
-        return objects(y)
-    return array

@@ -1,7 +1,6 @@
 """Losses of a membership against its target, as functions of the signed distance z.
 
-Both take z and the head rather than p = head(z): so the logistic loss can use log p and
-log(1 - p) where p itself has rounded to 0 or 1.
+Both take z and the head, not p = head(z), since p may have rounded to 0 or 1 where log p has not.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +16,10 @@ from eqsep.errors import UserError
 
 
 class Loss(BaseEstimator, ABC):
-    """The loss of head(z) against a target in [0, 1], element by element."""
+    """The loss of head(z) against a target in [0, 1], element by element.
+
+    A subclass has `__call__`, and `slope` or `value_and_slope`.
+    """
 
     needs_logarithm: ClassVar[bool] = False
 
@@ -25,9 +27,9 @@ class Loss(BaseEstimator, ABC):
     def __call__(self, z: Any, target: Any, *, head: Any) -> Any:
         """The loss at each `z`."""
 
-    @abstractmethod
     def slope(self, z: Any, target: Any, *, head: Any) -> Any:
         """The derivative in `z`."""
+        return self.value_and_slope(z, target, head=head)[1]
 
     def value_and_slope(self, z: Any, target: Any, *, head: Any) -> tuple[Any, Any]:
         """The loss and its derivative at each `z`, sharing what they have in common."""
@@ -48,9 +50,6 @@ class SquaredLoss(Loss):
 
     def __call__(self, z: Any, target: Any, *, head: Head) -> Any:
         return (head(z) - target) ** 2
-
-    def slope(self, z: Any, target: Any, *, head: Head) -> Any:
-        return self.value_and_slope(z, target, head=head)[1]
 
     def value_and_slope(self, z: Any, target: Any, *, head: Head) -> tuple[Any, Any]:
         p, dp = head.value_and_slope(z)
@@ -76,9 +75,6 @@ class LogisticLoss(Loss):
         # Not target (log(1 - p) - log p): the larger logarithm would swallow the smaller.
         return -target * head.log(z) - (1 - target) * head.log1m(z)
 
-    def slope(self, z: Any, target: Any, *, head: ProbabilisticHead) -> Any:
-        return self.value_and_slope(z, target, head=head)[1]
-
     def value_and_slope(self, z: Any, target: Any, *, head: ProbabilisticHead) -> tuple[Any, Any]:
         log, log1m, slope, slope1m = head.logs_and_slopes(z)
         rest = 1 - target
@@ -102,9 +98,8 @@ def objective(
 ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """The penalised weighted mean loss of w -> head(X w), for many w at once, with its gradient.
 
-    The rows `X` (n, d) have a column of ones for a bias; `target` (n, k) is the membership of each
-    row in each of k problems; the `weight` (n,) of the rows sums to one; the ridge penalty is
-    alpha / 2 · w². Returns a function (W (j, d), problems (j,)) -> values (j,), gradients (j, d).
+    `target` (n, k) is the membership of each row in each of k problems, and the `weight` (n,) sums
+    to one. Returns a function (W (j, d), problems (j,)) -> values (j,), gradients (j, d).
     """
 
     def value_and_gradient(W: np.ndarray, problems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -50,11 +50,7 @@ def expect(total: float, unit: str) -> None:
 def reporter(unit: str) -> Report:
     """A function that reports work in this unit to the present listener, from any thread."""
     listener = _listener.get()
-    return _ignore if listener is None else partial(listener.advance, unit=unit)
-
-
-def _ignore(n: float) -> None:
-    pass
+    return (lambda n: None) if listener is None else partial(listener.advance, unit=unit)  # noqa: ARG005
 
 
 @contextmanager

@@ -136,17 +136,12 @@ def either(*options: Schema) -> Schema:
 
 def word(*words: Any) -> Schema:
     """One of these values, of the same type."""
-    return plain(
-        f"one of {words}", lambda v: any(type(v) is type(known) and v == known for known in words)
-    )
+    return plain(f"one of {words}", lambda v: any(type(v) is type(w) and v == w for w in words))
 
 
 def counted(axis: str) -> Schema:
     """The number that the axis is long."""
-    return Schema(
-        f"the number of {axis}",
-        lambda value, sizes: _is_whole(value) and _agrees(int(value), axis, sizes),
-    )
+    return Schema(f"the number of {axis}", lambda v, s: _is_whole(v) and _agrees(int(v), axis, s))
 
 
 def instance(
@@ -171,26 +166,22 @@ def kept(*classes: type, optional: bool = False) -> Schema:
 
 def items(item: Schema, *, least: int = 0) -> Schema:
     """A list of items that fit the schema."""
-    return Schema(
-        f"a list of {item.description}",
-        lambda value, sizes: (
-            type(value) is list
-            and len(value) >= least
-            and all(item.accepts(each, sizes) for each in value)
-        ),
-    )
+
+    def accepts(value: Any, sizes: Sizes) -> bool:
+        is_list = type(value) is list and len(value) >= least
+        return is_list and all(item.accepts(each, sizes) for each in value)
+
+    return Schema(f"a list of {item.description}", accepts)
 
 
 def entries(entry: Schema, *, among: Collection[str] | None = None) -> Schema:
     """A dict with some of these keys, or any, and values that fit the schema."""
-    return Schema(
-        f"a dict of {entry.description}",
-        lambda value, sizes: (
-            type(value) is dict
-            and (among is None or set(value) <= set(among))
-            and all(entry.accepts(each, sizes) for each in value.values())
-        ),
-    )
+
+    def accepts(value: Any, sizes: Sizes) -> bool:
+        is_known = type(value) is dict and (among is None or set(value) <= set(among))
+        return is_known and all(entry.accepts(each, sizes) for each in value.values())
+
+    return Schema(f"a dict of {entry.description}", accepts)
 
 
 def check(
@@ -207,11 +198,10 @@ def check_names(parts: Mapping[str, Any], name: str, *, required: Any, optional:
     """Refuse parts that are missing or unknown."""
     missing, unknown = set(required) - set(parts), set(parts) - set(required) - set(optional)
     if missing or unknown:
+        newer = " A newer eqsep may have written it." * bool(unknown)
         raise ModelFileError(
             f"The model file does not fit this eqsep: of {name.split('.')[-1]} it lacks "
-            f"{_listed(missing)} and has the unknown {_listed(unknown)}."
-            + " A newer eqsep may have written it."
-            * bool(unknown)
+            f"{_listed(missing)} and has the unknown {_listed(unknown)}.{newer}"
         )
 
 
@@ -228,8 +218,7 @@ def check_parts(
     """
     name = of if isinstance(of, str) else of.__name__
     if isinstance(of, type):
-        no_default = (MISSING, MISSING)
-        optional = [f.name for f in fields(of) if (f.default, f.default_factory) != no_default]
+        optional = [f.name for f in fields(of) if {f.default, f.default_factory} != {MISSING}]
     required = [part for part in schemas if part not in optional]
     check_names(parts, name, required=required, optional=optional)
     check(parts, {k: v for k, v in schemas.items() if k in parts}, name, sizes={})

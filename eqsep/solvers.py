@@ -19,16 +19,12 @@ Goal = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class Solution:
-    """Where each of k starts arrived.
-
-    `gradient_norm` is the largest component of the gradient, in size; a start has converged when
-    the gradient, or the decrease of the value, fell below the tolerance.
-    """
+    """Where each of k starts arrived."""
 
     weights: np.ndarray
     value: np.ndarray
-    gradient_norm: np.ndarray
-    converged: np.ndarray
+    gradient_norm: np.ndarray  # the largest component of the gradient, in size
+    converged: np.ndarray  # the gradient, or the decrease of the value, is below the tolerance
     n_iter: np.ndarray
 
     @property
@@ -45,9 +41,8 @@ def _curvature(s: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(useful, 1 / np.where(useful, sy, 1), 0)
 
 
-# A memory is what a quasi-Newton method knows of the curvature, for each start still under way.
-# `direction` gives -H g, row by row; `learn` takes in a step s and the change of gradient y along
-# it, except in rows with s·y <= 0; `keep` forgets all starts except `rows`.
+# What a quasi-Newton method knows of the curvature: `direction` gives -H g, row by row, `learn`
+# takes in a step s and the change of gradient y along it, and `keep` forgets all starts but `rows`.
 class _DenseMemory:
     """The inverse Hessian itself, (j, d, d)."""
 
@@ -146,12 +141,9 @@ class _QuasiNewton(BaseEstimator, ABC):
             size[rows] = np.abs(g).max(axis=1)
             converged[rows] = still | (size[rows] <= self.tol)
             going = ~converged[rows] & np.isfinite(f)
+        arrived = converged & np.isfinite(value)
         return Solution(
-            weights=weights,
-            value=value,
-            gradient_norm=size,
-            converged=converged & np.isfinite(value),
-            n_iter=steps,
+            weights=weights, value=value, gradient_norm=size, converged=arrived, n_iter=steps
         )
 
     def _search(

@@ -9,7 +9,17 @@ import pytest
 from eqsep.checks import CountingColumnWarning
 from eqsep.client import ServiceError
 from eqsep.datasets.home import MissingDataError
-from eqsep.errors import EqsepWarning, Message, MissingExtraError, ParameterError, UserError
+from eqsep.errors import (
+    EqsepWarning,
+    Message,
+    MissingExtraError,
+    ParameterError,
+    UserError,
+    counted,
+    did_you_mean,
+    quoted,
+    visible,
+)
 from eqsep.tables.reading import UnreadableError
 
 SHARE = "false_alarm_rate must be a number between 0 and 1, got 2. 0.01 allows one in a hundred."
@@ -82,3 +92,12 @@ def test_a_warning_is_shown_with_its_hint():
     with pytest.warns(EqsepWarning, match=r"^Rows are few\. Add some\.$") as caught:
         warnings.warn(EqsepWarning("Rows are few.", hint="Add some."), stacklevel=1)
     assert isinstance(caught[0].message, Message)
+
+
+def test_names_numbers_and_foreign_text_in_messages():
+    assert quoted("abc", most=2) == "'a', 'b' and 1 more"
+    assert (counted(1, "row"), counted(1200, "row")) == ("1 row", "1,200 rows")
+    assert visible("\x1b[31mred\x07\n") == "\\x1b[31mred\\x07\n"
+    there = ["Temperature", "shape"]
+    assert did_you_mean(["temperature", "weight"], there) == " Did you mean 'Temperature'?"
+    assert did_you_mean(["qualty"], ["shape", "quality"]) == " Did you mean 'quality'?"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eqsep.files import changed_alone, written_whole
+from eqsep.files import changed_alone, ending_of, written_whole
 
 
 def names_in(folder):
@@ -237,3 +237,15 @@ def test_without_locks_a_file_is_changed_as_ever(tmp_path, monkeypatch):
     with changed_alone(path, on_wait=pytest.fail):
         write(path)
     assert names_in(tmp_path) == [old.name, "rows.csv"]  # who knows whether somebody writes it
+
+
+def test_the_ending_of_a_name():
+    assert (ending_of("scores.CSV.gz"), ending_of("-")) == ("csv", "")
+
+
+def test_a_file_is_there_once_its_block_has_ended(tmp_path):
+    path = tmp_path / "rows.csv"
+    with written_whole(path) as file:
+        file.write(b"a,b\n")
+        assert not path.exists()
+    assert path.read_bytes() == b"a,b\n"

@@ -1,10 +1,21 @@
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from eqsep import KernelEqualitySeparator, NegativeSampling
-from eqsep.labels import listed, read_labels
+from eqsep.labels import (
+    column,
+    label_codes,
+    listed,
+    may_be_normal,
+    natural_order,
+    read_labels,
+    read_row_labels,
+    usual_normal,
+    with_counts,
+)
 
 
 @pytest.mark.parametrize(
@@ -178,3 +189,27 @@ def test_an_unknown_label_is_refused_where_rows_are_told_right_too():
     assert model.score(X, [0, 0, 1, 0]) == 0.75
     with pytest.raises(ValueError, match=r"labels 7: expected 0 \(normal\) or 1 \(anomalous\)"):
         model.score(X, [0, 0, 1, 7])
+
+
+def test_labels_are_listed_by_the_numbers_in_them_and_counted_by_frequency():
+    names = ["10", "2", "1", "dos 10", "dos 9"]
+    assert sorted(names, key=natural_order) == ["1", "2", "10", "dos 9", "dos 10"]
+    assert with_counts(Counter({"b": 1, "a": 1200})) == "'a' (1,200 rows), 'b' (1 row)"
+
+
+def test_which_labels_are_normal_unless_one_is_named():
+    found = [may_be_normal(label, normal=None) for label in ("Normal", False, None, "smurf", 1)]
+    assert found == [True, True, True, False, False]
+    assert not may_be_normal("normal", normal="good")
+    assert usual_normal(["Benign", "attack"]) == ["Benign"]
+    assert usual_normal([-1, 1]) == []
+    assert usual_normal([0.0, 1.0]) == [0.0]
+
+
+def test_labels_are_read_once_for_all_rows_and_missing_ones_have_no_code():
+    whole = column(np.array([0.0, 1.0], dtype=np.float32))
+    assert (whole.dtype, whole.tolist()) == (np.int64, [0, 1])
+    distinct, place = label_codes(["smurf", None, "normal", "smurf"], 4)
+    assert (distinct.tolist(), place.tolist()) == (["smurf", "normal"], [0, -1, 1, 0])
+    labels = read_row_labels(["normal", None, "smurf"], n_rows=3, normal=None)
+    assert (labels.code.tolist(), labels.kinds) == ([0, -1, 1], ("smurf",))

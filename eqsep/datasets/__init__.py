@@ -21,25 +21,8 @@ from eqsep.datasets.statlog import load_satimage, load_shuttle
 from eqsep.datasets.synthetic import make_circles, make_gaussians, make_hyperplane, make_logic
 from eqsep.datasets.thyroid import load_thyroid
 
-__all__ = [
-    "DINOv2Embedding",
-    "EfficientNetEmbedding",
-    "Split",
-    "Table",
-    "fetch_data",
-    "load_ai4i2020",
-    "load_image_folder",
-    "load_magnetic_tile",
-    "load_mvtec",
-    "load_mvtec_embeddings",
-    "load_nsl_kdd",
-    "load_satimage",
-    "load_shuttle",
-    "load_thyroid",
-    "make_circles",
-    "make_gaussians",
-    "make_hyperplane",
-    "make_logic",
-    "make_mixed_demo",
-    "make_process",
-]
+__all__ = ["DINOv2Embedding", "EfficientNetEmbedding", "Split", "Table", "fetch_data"]
+__all__ += ["load_ai4i2020", "load_image_folder", "load_magnetic_tile", "load_mvtec"]
+__all__ += ["load_mvtec_embeddings", "load_nsl_kdd", "load_satimage", "load_shuttle"]
+__all__ += ["load_thyroid", "make_circles", "make_gaussians", "make_hyperplane", "make_logic"]
+__all__ += ["make_mixed_demo", "make_process"]

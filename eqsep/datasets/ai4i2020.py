@@ -8,11 +8,8 @@ import numpy as np
 from eqsep.datasets.home import Source
 from eqsep.datasets.records import Table, frame_of
 
-_SOURCE = Source(
-    title="AI4I 2020",
-    folder="ai4i2020",
-    url="https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset",
-)
+_URL = "https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset"
+_SOURCE = Source(title="AI4I 2020", folder="ai4i2020", url=_URL)
 _IDS = ("UDI", "Product ID")
 _TYPE = "Type"
 _TYPES = np.array(["H", "L", "M"])
@@ -23,10 +20,7 @@ _NUMERIC = (
 _FAILURE = "Machine failure"
 _FLAGS = ("TWF", "HDF", "PWF", "OSF", "RNF")
 _HEADER = (*_IDS, _TYPE, *_NUMERIC, _FAILURE, *_FLAGS)
-_RECORD = np.dtype(
-    [(name, "U64" if name in (*_IDS, _TYPE) else "f8") for name in _HEADER],
-)
-_SEVERAL, _UNASSIGNED = "several", "unassigned"
+_RECORD = np.dtype([(name, "U64" if name in (*_IDS, _TYPE) else "f8") for name in _HEADER])
 
 
 def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
@@ -39,8 +33,8 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
         https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset. Default:
         the variable EQSEP_DATA.
     as_frame : bool, default=False
-        Whether the rows are a pandas frame, with the product's `Type` in words, rather than an
-        array with a column of 0 and 1 for each of the types H, L and M.
+        Whether the rows are a pandas frame, rather than an array with a column of 0 and 1 for each
+        of the types H, L and M.
 
     Returns
     -------
@@ -61,19 +55,15 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
     Random failures do not depend on the features, so no detector can find them; 18 of the 19 are
     not marked as machine failures in the file.
     """
-    path = _SOURCE.file("ai4i2020.csv", data_home=data_home)
-    table = _read(path)
-    kind = _kinds(table)
+    table = _read(_SOURCE.file("ai4i2020.csv", data_home=data_home))
+    names: tuple[str, ...] = (_TYPE, *_NUMERIC)
     if as_frame:
-        columns = (_TYPE, *_NUMERIC)
-        X = frame_of({name: table[name] for name in columns})
-        return Table(X=X, kind=kind, feature_names=columns)
-    numeric = [table[name][:, None] for name in _NUMERIC]
-    return Table(
-        X=np.hstack([table[_TYPE][:, None] == _TYPES, *numeric], dtype=np.float64),
-        kind=kind,
-        feature_names=(*(f"{_TYPE}={value}" for value in _TYPES), *_NUMERIC),
-    )
+        X = frame_of({name: table[name] for name in names})
+    else:
+        names = (*(f"{_TYPE}={value}" for value in _TYPES), *_NUMERIC)
+        numeric = [table[name][:, None] for name in _NUMERIC]
+        X = np.hstack([table[_TYPE][:, None] == _TYPES, *numeric], dtype=np.float64)
+    return Table(X=X, kind=_kinds(table), feature_names=names)
 
 
 def _read(path: Path) -> np.ndarray:
@@ -82,14 +72,9 @@ def _read(path: Path) -> np.ndarray:
         header = tuple(file.readline().strip().split(","))
     if header != _HEADER:
         _SOURCE.refuse(path, f"expected the header {','.join(_HEADER)}, got {','.join(header)}")
-    table = _SOURCE.records(
-        path,
-        _RECORD,
-        layout=f"{len(_HEADER)} columns separated by commas in every row",
-        delimiter=",",
-        skiprows=1,
-        encoding="utf-8-sig",
-    )
+    layout = f"{len(_HEADER)} columns separated by commas in every row"
+    options: dict[str, Any] = {"delimiter": ",", "skiprows": 1, "encoding": "utf-8-sig"}
+    table = _SOURCE.records(path, _RECORD, layout=layout, **options)
     known = dict.fromkeys((_FAILURE, *_FLAGS), (0.0, 1.0)) | {_TYPE: tuple(_TYPES.tolist())}
     for name, values in known.items():
         unknown = np.setdiff1d(table[name], values).tolist()
@@ -102,6 +87,6 @@ def _kinds(table: np.ndarray) -> np.ndarray:
     """One kind for every row, by its flags."""
     flags = np.column_stack([table[name] == 1 for name in _FLAGS])
     n_flags = flags.sum(axis=1)
-    without = np.where(table[_FAILURE] == 1, _UNASSIGNED, "normal")
+    without = np.where(table[_FAILURE] == 1, "unassigned", "normal")
     one = np.array(_FLAGS)[flags.argmax(axis=1)]
-    return np.select([n_flags == 0, n_flags == 1], [without, one], _SEVERAL)
+    return np.select([n_flags == 0, n_flags == 1], [without, one], "several")

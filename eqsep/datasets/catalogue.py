@@ -7,18 +7,14 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, kw_only=True)
 class DataFile:
-    """A published file.
-
-    `sha256` has a checksum for each known copy; some differ in blanks alone. `classes` has the
-    number of rows of each class, the last word of a line: a file with another checksum and exactly
-    these rows is taken for a copy in another layout.
-    """
+    """A published file."""
 
     folder: str  # of the data set, inside the data home
     name: str
     url: str  # one that ends in .Z is unpacked on the way
     size: int  # in bytes, once unpacked
-    sha256: tuple[str, ...]
+    sha256: tuple[str, ...]  # of each known copy; some differ in blanks alone
+    # The rows of each class, the last word of a line: a file with just these is a copy, too.
     classes: Mapping[str, int] | None = None
 
 

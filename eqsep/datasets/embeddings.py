@@ -1,9 +1,8 @@
 """Images as vectors: the contract of an embedding, and two that are learnt from photographs.
 
-An *embedding* is a callable from a list of PIL images (RGB, of any sizes) to an array of shape
-(n_images, n_features) of finite numbers. Row i depends on image i alone. An attribute `name`, a
-string, says which embedding it is and changes whenever the numbers would; it is needed only to keep
-rows. Neither torch nor transformers is imported before the first image is embedded.
+An *embedding* maps a list of PIL images (RGB, of any sizes) to an array (n_images, n_features) of
+finite numbers; row i depends on image i alone. To keep rows it needs an attribute `name`, a string
+that changes whenever the numbers would. torch and transformers are imported with the first image.
 """
 
 from collections.abc import Sequence
@@ -36,14 +35,11 @@ class DINOv2Embedding:
     model : str, default="facebook/dinov2-large"
         A DINOv2 model of the Hugging Face hub, or the folder of one.
     device : str, default="cpu"
-        Where torch computes, such as "cuda". It changes the numbers by rounding only, so rows are
-        kept under the same name.
+        Where torch computes, such as "cuda".
     """
 
     def __init__(self, model: str = "facebook/dinov2-large", *, device: str = "cpu") -> None:
-        self.model = model
-        self.device = device
-        self.name = f"dinov2 {model}"
+        self.model, self.device, self.name = model, device, f"dinov2 {model}"
 
     def __call__(self, images: "Sequence[Image]", /) -> np.ndarray:
         torch, prepare, network = self._parts
@@ -71,9 +67,8 @@ class DINOv2Embedding:
 class EfficientNetEmbedding:
     """The averaged last feature map of EfficientNet-Lite0, trained on the classes of ImageNet.
 
-    1,280 numbers an image. Small and quick, and its weights come in a Python package, so it works
-    without a network. An image is stretched to 224 x 224 pixels; its values from 0 to 255 become
-    (value - 127) / 128, as when the weights were learnt.
+    1,280 numbers an image, which is stretched to 224 x 224 pixels. Small and quick, and its weights
+    come in a Python package, so it works without a network.
 
     Parameters
     ----------
@@ -82,18 +77,18 @@ class EfficientNetEmbedding:
     """
 
     name = "efficientnet-lite0 224"
-    _SIDE = 224
 
     def __init__(self, *, device: str = "cpu") -> None:
         self.device = device
 
     def __call__(self, images: "Sequence[Image]", /) -> np.ndarray:
         torch, pillow, network = self._parts
-        size, bicubic = (self._SIDE, self._SIDE), pillow.Resampling.BICUBIC
+        size, bicubic = (224, 224), pillow.Resampling.BICUBIC
         squares = np.stack(
             [np.asarray(image.convert("RGB").resize(size, bicubic), np.float32) for image in images]
         )
-        pixels = torch.from_numpy((squares - 127.0) / 128.0).permute(0, 3, 1, 2)
+        scaled = (squares - 127.0) / 128.0  # as when the weights were learnt
+        pixels = torch.from_numpy(scaled).permute(0, 3, 1, 2)
         with torch.inference_mode():
             features = network.extract_features(pixels.to(self.device))
             return features.mean((2, 3)).cpu().numpy()

@@ -43,10 +43,6 @@ def fetch_data(
     files : sequence of DataFile, default=DATA_FILES
         The files that are known.
 
-    Returns
-    -------
-    list of pathlib.Path
-
     Raises
     ------
     ConnectionError
@@ -76,9 +72,8 @@ def state_of(file: DataFile, home: Path) -> str:
 
 
 def _is_content(data: bytes, file: DataFile) -> bool:
-    is_known = hashlib.sha256(data).hexdigest() in file.sha256
-    if is_known or file.classes is None:
-        return is_known
+    if hashlib.sha256(data).hexdigest() in file.sha256:
+        return True
     lines = data.decode(errors="replace").splitlines()
     return Counter(line.split()[-1] for line in lines if line.strip()) == file.classes
 
@@ -94,8 +89,6 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
         )
     path.parent.mkdir(parents=True, exist_ok=True)  # first: if this fails, nothing is fetched
     data = _downloaded(file, path, progress=progress)
-    if file.url.endswith(".Z"):
-        data = _unpacked(data, file, path)
     if not _is_content(data, file):
         raise UserError(
             f"What came from {file.url} is not the {file.name} that was published: its sha256 is "
@@ -107,7 +100,7 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
 
 
 def _downloaded(file: DataFile, path: Path, *, progress: DownloadProgress | None) -> bytes:
-    """What the address gives; `path` is where the file will be in the end."""
+    """What the address gives, unpacked; `path` is where the file will be in the end."""
     data = bytearray()
     try:
         with urlopen(file.url, timeout=_TIMEOUT) as source:
@@ -123,21 +116,13 @@ def _downloaded(file: DataFile, path: Path, *, progress: DownloadProgress | None
                 if progress is not None:
                     progress(file, len(data), total)
     except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise ConnectionError(
-            f"{file.url} cannot be fetched: {reason}. {_by_hand(file, path)}"
-        ) from error
+        message = f"{file.url} cannot be fetched: {getattr(error, 'reason', None) or error}."
+        raise ConnectionError(f"{message} {_by_hand(file, path)}") from error
     if total is not None and len(data) < total:
-        raise ConnectionError(
-            f"{file.url} broke off after {len(data):,} of {total:,} bytes. Fetch again."
-        )
-    return bytes(data)
-
-
-def _unpacked(data: bytes, file: DataFile, path: Path) -> bytes:
-    """The content of a file of the old Unix program `compress`."""
+        came = f"{len(data):,} of {total:,} bytes"
+        raise ConnectionError(f"{file.url} broke off after {came}. Fetch again.")
     try:
-        return unlzw(data)
+        return unlzw(bytes(data)) if file.url.endswith(".Z") else bytes(data)
     except ValueError as error:
         raise UserError(
             f"What came from {file.url} is not a .Z file, or a damaged one: {error}. "

@@ -1,11 +1,8 @@
-"""The data home: where data files are found, and how they are read.
-
-It is the folder that a caller names, or else $EQSEP_DATA.
-"""
+"""The data home, which a caller or $EQSEP_DATA names: where data files are, how they are read."""
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -24,10 +21,7 @@ class MissingDataError(UserError, FileNotFoundError):
 
 
 def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> Path:
-    """The path of a data file that exists: `name` in the data set's `folder` of the data home.
-
-    `source` says where the file can be had, for the message where there is none.
-    """
+    """The path of a data file that exists; messages say that it can be had from `source`."""
     place = named_home(data_home, wanted=f"{folder}/{name}", source=source) / folder
     if not (place / name).is_file():
         there = f"Put the file there, from {source}{_command(folder)}."
@@ -87,7 +81,7 @@ class Source:
             self.refuse(path, f"expected {layout}; {error}", error)
 
     def classes(
-        self, names: Sequence[str], *, width: int, kind_of: Mapping[int, str], data_home: Any
+        self, *names: str, width: int, kind_of: Mapping[int, str], data_home: Any
     ) -> list[tuple[np.ndarray, np.ndarray]]:
         """The rows and kinds of each file, with `width` numbers and a class in every line."""
         record = np.dtype([("x", "f8", (width,)), ("class", "i8")])

@@ -12,7 +12,7 @@ import numpy as np
 
 from eqsep.datasets.embeddings import DINOv2Embedding, Embedding
 from eqsep.datasets.home import Source, data_folder
-from eqsep.datasets.records import Split, Table
+from eqsep.datasets.records import Split, Table, numbered, split_of
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.files import written_whole
 
@@ -25,13 +25,9 @@ _TILES = {
     **{kind: f"MT_{kind.title()}" for kind in ("blowhole", "break", "crack", "fray", "uneven")},
 }
 _TILES_URL = "https://github.com/abin24/Magnetic-tile-defect-datasets."
-_VECTORS = Source(
-    title="the MVTec AD embeddings",
-    folder="mvtec-embeddings",
-    url="https://github.com/Minqi824/ADBench (CV_by_ViT)",
-)
+_VECTORS_URL = "https://github.com/Minqi824/ADBench (CV_by_ViT)"
+_VECTORS = Source(title="the MVTec AD embeddings", folder="mvtec-embeddings", url=_VECTORS_URL)
 MVTEC_OBJECTS = ("capsule", "hazelnut", "leather", "pill", "wood", "zipper")
-_DEFECTS = {0: "normal", 1: "defect"}
 
 
 def load_image_folder(
@@ -56,8 +52,7 @@ def load_image_folder(
         From a list of PIL images (RGB, of any sizes) to an array with a row of finite numbers for
         each, where a row depends on its image alone. None is `DINOv2Embedding()`.
     cache : path-like or None, default=None
-        A folder to keep the rows in, so that no image is embedded twice. A row is found by the
-        content of its image and by `embed.name`, a string.
+        A folder to keep rows in, by the content of their image and by `embed.name`, a string.
     suffixes : collection of str, default=IMAGE_SUFFIXES
         How the names of images end, in lower case. Other files are skipped.
     progress : callable or None, default=None
@@ -126,14 +121,13 @@ def load_magnetic_tile(
     Notes
     -----
     A file is called exp<setting>_num_<number>.jpg, and a tile was probably photographed under
-    several settings: rows of one setting are the finest division that is safe to make.
+    several settings: keep rows of one setting together when you divide them.
     """
     root = data_folder("magnetic-tile", source=_TILES_URL, data_home=data_home)
     lacking = sorted(set(_TILES.values()) - set(_folders(root)))
     if lacking:
-        raise FileNotFoundError(
-            f"{root} lacks {', '.join(lacking)}. Put the folders there, from {_TILES_URL}"
-        )
+        absent = ", ".join(lacking)
+        raise FileNotFoundError(f"{root} lacks {absent}. Put the folders there, from {_TILES_URL}")
     folders = {kind: root / name for kind, name in sorted(_TILES.items(), key=lambda tile: tile[1])}
     # The published folders also hold masks of the defects, which are .png.
     return _table(folders, (".jpg",), embed=embed, cache=cache, progress=progress)
@@ -147,10 +141,10 @@ def load_mvtec(
     cache: Any = None,
     progress: Progress | None = None,
 ) -> Split:
-    """Images of one object of MVTec AD, divided as in the paper: one defect seen, others unseen.
+    """Images of one object of MVTec AD, divided as in the paper.
 
     Training has the images of `train/good` and all of the alphabetically first defect; the test has
-    `test/good` and the other defects.
+    `test/good` and the other defects, which are unseen.
 
     Parameters
     ----------
@@ -188,13 +182,8 @@ def load_mvtec(
     )
     (train, kind_train), (at_test, kind_test) = (_images(part, IMAGE_SUFFIXES) for part in parts)
     X = _embedded([*train, *at_test], embed=embed, cache=cache, progress=progress)
-    return Split(
-        X_train=X[: len(train)],
-        kind_train=kind_train,
-        X_test=X[len(train) :],
-        kind_test=kind_test,
-        feature_names=_feature_names(X),
-    )
+    n = len(train)
+    return split_of((X[:n], kind_train), (X[n:], kind_test), numbered("e", X))
 
 
 def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
@@ -223,22 +212,17 @@ def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
     except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
         _VECTORS.refuse(path, f"expected an archive of the numeric arrays X and y; {error}", error)
     if X.ndim != 2 or y.shape != X.shape[:1]:
-        _VECTORS.refuse(
-            path,
-            f"expected X of shape (n, d) and y of shape (n,), got {X.shape} and {y.shape}",
-        )
-    return Table(
-        X=X,
-        kind=_VECTORS.kinds(y, _DEFECTS, path=path),
-        feature_names=tuple(f"x{i + 1}" for i in range(X.shape[1])),
-    )
+        shapes = f"X of shape (n, d) and y of shape (n,), got {X.shape} and {y.shape}"
+        _VECTORS.refuse(path, f"expected {shapes}")
+    kind = _VECTORS.kinds(y, {0: "normal", 1: "defect"}, path=path)
+    return Table(X=X, kind=kind, feature_names=numbered("x", X))
 
 
 def _table(folders: Mapping[str, Path], suffixes: Collection[str], **how: Any) -> Table:
     """The images in the folders of the kinds; `how` goes to `_embedded`."""
     paths, kind = _images(folders, suffixes)
     X = _embedded(paths, **how)
-    return Table(X=X, kind=kind, feature_names=_feature_names(X))
+    return Table(X=X, kind=kind, feature_names=numbered("e", X))
 
 
 def _images(
@@ -268,16 +252,8 @@ def _folders(root: Path) -> list[str]:
     return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
-def _feature_names(X: np.ndarray) -> tuple[str, ...]:
-    return tuple(f"e{i + 1}" for i in range(X.shape[1]))
-
-
 def _embedded(
-    paths: Sequence[Path],
-    *,
-    embed: Embedding | None = None,
-    cache: Any = None,
-    progress: Progress | None = None,
+    paths: Sequence[Path], *, embed: Embedding | None, cache: Any, progress: Progress | None
 ) -> np.ndarray:
     """The rows of image files, some at a time; rows in the cache are not embedded again."""
     embed = DINOv2Embedding() if embed is None else embed
@@ -290,7 +266,10 @@ def _embedded(
         batch = missing[start : start + _BATCH]
         rows |= zip(batch, _rows([paths[i] for i in batch], embed=embed), strict=True)
         for i in batch:
-            _keep(rows[i], places[i])
+            if (place := places[i]) is not None:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                with written_whole(place) as file:
+                    np.save(file, rows[i], allow_pickle=False)
         report(len(rows), len(paths))
     widths = sorted({len(row) for row in rows.values()})
     if len(widths) > 1:
@@ -360,12 +339,3 @@ def _kept(place: Path | None) -> np.ndarray | None:
         return None
     usable = row.ndim == 1 and row.dtype == np.float64 and np.isfinite(row).all()
     return row if usable else None
-
-
-def _keep(row: np.ndarray, place: Path | None) -> None:
-    """Keep a row, if it has a place: the file is there whole or not at all."""
-    if place is None:
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(place) as file:
-        np.save(file, row, allow_pickle=False)

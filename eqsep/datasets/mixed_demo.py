@@ -23,10 +23,6 @@ _SHOPPING = {
 }
 _COUNTRIES, _AT_HOME = ("DE", "AT", "FR", "NL", "PL"), (0.88, 0.04, 0.03, 0.03, 0.02)
 _FAR = ("BR", "ID", "US", "ZA")
-_COLUMNS = (
-    *("time", "amount", "items", "distance_km", "minutes_since_last", "account_age_days"),
-    *("purpose", "channel", "country", "card_present"),
-)
 
 
 def make_mixed_demo(
@@ -38,8 +34,8 @@ def make_mixed_demo(
 ) -> Table:
     """Card payments as a mixed table: normal ones, and six kinds that somebody should look at.
 
-    A made-up story for trying things out. Anomalies of one kind do not point towards the others:
-    some pay far more than usual and some far less, some come too soon and some after months.
+    Anomalies of one kind do not point towards the others: some pay far more than usual and some far
+    less, some come too soon and some after months.
 
     Parameters
     ----------
@@ -58,8 +54,7 @@ def make_mixed_demo(
 
     Notes
     -----
-    Amounts, distances and waiting times have heavy tails. A payment online has no distance; now and
-    then the items or the country were not recorded. The kinds:
+    A payment online has no distance; now and then items or country were not recorded. The kinds:
 
     - "card testing": a thief tries stolen numbers online, cents every minute;
     - "takeover": somebody else shops with the account, ten times as dear as usual;
@@ -92,7 +87,7 @@ def make_mixed_demo(
             columns[column][rows] = values
     columns = _gaps(columns, rng)
     X = frame_of(columns) if as_frame else _dicts(columns)
-    return Table(X=X, kind=kind, feature_names=_COLUMNS)
+    return Table(X=X, kind=kind, feature_names=tuple(columns))
 
 
 def _payments(n: int, rng: Any) -> Columns:
@@ -172,13 +167,11 @@ def _moments(hour: np.ndarray, rng: Any) -> np.ndarray:
 def _gaps(columns: Columns, rng: Any) -> Columns:
     """The columns with what is not recorded missing."""
     n = len(columns["time"])
-    gaps: dict[str, tuple[np.ndarray, Any]] = {
-        "items": (rng.uniform(size=n) < 0.03, np.nan),
-        "distance_km": (columns["channel"] == "online", np.nan),
-        "country": (rng.uniform(size=n) < 0.01, None),
+    return columns | {
+        "items": np.where(rng.uniform(size=n) < 0.03, np.nan, columns["items"]),
+        "distance_km": np.where(columns["channel"] == "online", np.nan, columns["distance_km"]),
+        "country": np.where(rng.uniform(size=n) < 0.01, None, columns["country"]),
     }
-    missing = {name: np.where(unknown, gap, columns[name]) for name, (unknown, gap) in gaps.items()}
-    return columns | missing
 
 
 def _dicts(columns: Columns) -> Sequence[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.datasets.home import Source
-from eqsep.datasets.records import Split, for_protocol, frame_of
+from eqsep.datasets.records import Split, for_protocol, frame_of, split_of
 
 _SOURCE = Source(title="NSL-KDD", folder="nsl-kdd", url="https://www.unb.ca/cic/datasets/nsl.html")
 
@@ -67,8 +67,8 @@ def load_nsl_kdd(
         and all DoS rows. "paper": three attacks that the published lists misspell (httptunnel,
         loadmodule, xlock) are of the kind "unassigned", in training as well.
     as_frame : bool, default=False
-        Whether the rows are pandas frames of the 41 columns as they are in the files, rather than
-        arrays of the 122 columns below.
+        Whether the rows are pandas frames of the 41 columns of the files, rather than arrays of the
+        122 columns below.
 
     Returns
     -------
@@ -80,11 +80,7 @@ def load_nsl_kdd(
     -----
     The 122 columns: one of 0 and 1 for each value of `protocol_type`, then of `service`, then of
     `flag`, in alphabetical order over *all* rows of KDDTrain+ (84 columns, some of them constant
-    over the training rows); then the 38 numeric columns in the order of the files. A value that
-    KDDTrain+ does not have is 0 in all columns of its feature.
-
-    Nothing is scaled: bytes go up to 10⁹, so put a `StandardScaler` first if the estimator does not
-    scale.
+    over the training rows); then the 38 numeric columns. Nothing is scaled: bytes go up to 10⁹.
     """
     kind_of = for_protocol(protocol, _KINDS)
     paths = [_SOURCE.file(f"KDD{part}+.txt", data_home=data_home) for part in ("Train", "Test")]
@@ -102,27 +98,14 @@ def load_nsl_kdd(
         values = [f"{name}={value}" for name in _NAMED for value in categories[name]]
         names = (*values, *_NUMERIC)
         X_train, X_test = (_array(t, categories) for t in (train[used], test))
-    return Split(
-        X_train=X_train,
-        kind_train=kind_train[used],
-        X_test=X_test,
-        kind_test=kind_test,
-        feature_names=names,
-    )
+    return split_of((X_train, kind_train[used]), (X_test, kind_test), names)
 
 
 def _read(path: Path) -> np.ndarray:
     """The rows of a file as records."""
-    width = len(NSL_KDD_COLUMNS)
-    return _SOURCE.records(
-        path,
-        _RECORD,
-        layout=f"no header and, in every row, {width} columns and the attack's name, separated by "
-        "commas",
-        delimiter=",",
-        usecols=range(width + 1),
-        encoding="utf-8",
-    )
+    layout = "no header and, in every row, 41 columns and the attack's name, separated by commas"
+    options: dict[str, Any] = {"delimiter": ",", "usecols": range(42), "encoding": "utf-8"}
+    return _SOURCE.records(path, _RECORD, layout=layout, **options)
 
 
 def _array(table: np.ndarray, categories: dict[str, np.ndarray]) -> np.ndarray:

@@ -23,34 +23,15 @@ STEP = 10.0  # seconds
 # What is read at every step, with the standard deviation of the noise. Controllers and the set
 # point are digital: without noise.
 SENSORS = {
-    "ambient_temperature": 0.1,
-    "feed_pressure": 0.01,
-    "feed_temperature": 0.1,
-    "feed_flow": 0.03,
-    "feed_valve": 0.3,
-    "feed_controller": 0.0,
-    "tank1_level": 0.005,
-    "tank1_temperature": 0.1,
-    "pump_pressure": 0.01,
-    "pump_power": 0.01,
-    "transfer_setpoint": 0.0,
-    "transfer_flow": 0.03,
-    "transfer_valve": 0.3,
-    "transfer_controller": 0.0,
-    "exchanger_pressure_drop": 0.005,
-    "exchanger_temperature": 0.1,
-    "medium_pressure": 0.02,
-    "medium_inlet_temperature": 0.1,
-    "medium_outlet_temperature": 0.1,
-    "medium_flow": 0.04,
-    "medium_valve": 0.3,
-    "medium_controller": 0.0,
-    "tank2_level": 0.005,
-    "tank2_temperature": 0.1,
-    "product_pressure": 0.005,
-    "product_flow": 0.03,
-    "product_valve": 0.3,
-    "product_controller": 0.0,
+    **{"ambient_temperature": 0.1, "feed_pressure": 0.01, "feed_temperature": 0.1},
+    **{"feed_flow": 0.03, "feed_valve": 0.3, "feed_controller": 0.0},
+    **{"tank1_level": 0.005, "tank1_temperature": 0.1, "pump_pressure": 0.01, "pump_power": 0.01},
+    **{"transfer_setpoint": 0.0, "transfer_flow": 0.03, "transfer_valve": 0.3},
+    **{"transfer_controller": 0.0, "exchanger_pressure_drop": 0.005, "exchanger_temperature": 0.1},
+    **{"medium_pressure": 0.02, "medium_inlet_temperature": 0.1, "medium_outlet_temperature": 0.1},
+    **{"medium_flow": 0.04, "medium_valve": 0.3, "medium_controller": 0.0},
+    **{"tank2_level": 0.005, "tank2_temperature": 0.1, "product_pressure": 0.005},
+    **{"product_flow": 0.03, "product_valve": 0.3, "product_controller": 0.0},
 }
 _PLACE = {name: place for place, name in enumerate(SENSORS)}
 
@@ -93,12 +74,8 @@ _SURROUNDINGS = {
     "transfer_setpoint": (0.0, 0.2, 40.0),  # around the run's own
 }
 _WEATHER_ON_FEED = 0.4  # K of the feed per K of the surroundings
-_SETPOINTS = {
-    "tank1_level": 1.5,
-    "tank2_temperature": 50.0,
-    "tank2_level": 1.5,
-    "transfer_flow": 5.0,
-}
+_IN_TANKS = {"tank1_level": 1.5, "tank2_temperature": 50.0, "tank2_level": 1.5}
+_SETPOINTS = _IN_TANKS | {"transfer_flow": 5.0}
 
 # Of each fault the least and the largest amount, of which a run has one, and the minutes in which
 # it grows to that.
@@ -127,9 +104,8 @@ def make_process(
 ) -> Table:
     """The sensors of a process, normal runs and runs with one of ten kinds of fault.
 
-    A simulated plant in which columns move together and follow themselves in time, and in which
-    controllers work against a fault: many faults show in the relation of columns only, some in a
-    single column, and no column shows them all.
+    Columns move together and follow themselves in time, and controllers work against a fault: many
+    faults show in the relation of columns only, some in one column, and no column shows them all.
 
     Parameters
     ----------
@@ -155,10 +131,9 @@ def make_process(
     -----
     Feed comes through a valve into tank 1, is pumped through a valve and a heat exchanger into tank
     2, and leaves it through a valve as product; a hot medium heats the exchanger through a fourth
-    valve. Four PI controllers move these valves: they hold the level of tank 1, the flow between
-    the tanks, the temperature and the level of tank 2. Weather, pressures, temperatures and the
-    flow that is asked for vary from outside, with memories of 10 to 60 minutes. Sensors have white
-    noise, which the controllers see. The kinds, each as strong in a run as it happens to be:
+    valve. PI controllers move the valves to hold both levels, the flow between the tanks and the
+    temperature of tank 2. What comes from outside varies, with memories of 10 to 60 minutes, and
+    sensors have white noise. The kinds:
 
     - "feed step": the feed is 2 to 4 K colder at once;
     - "cold medium": the medium gets 3 to 6 K colder in 20 minutes;
@@ -271,15 +246,9 @@ class Plant:
         def filled(*values: float) -> np.ndarray:
             return np.repeat(np.array(values)[:, None], n_runs, axis=1)
 
-        half_open = filled(*(0.5,) * len(LOOPS))
-        return cls(
-            level=filled(1.5, 1.5),
-            temperature=filled(18.0, 50.0),
-            outlet=filled(51.0, 63.0),
-            valve=half_open,
-            integral=half_open,
-            output=half_open,
-        )
+        valves = dict.fromkeys(("valve", "integral", "output"), filled(*(0.5,) * len(LOOPS)))
+        level, temperature, outlet = filled(1.5, 1.5), filled(18.0, 50.0), filled(51.0, 63.0)
+        return cls(level=level, temperature=temperature, outlet=outlet, **valves)
 
     def flows(self, now: Values, fault: Values) -> dict[str, np.ndarray]:
         """What flows now, and what the pump does: pressures and resistances balance at once."""
@@ -306,27 +275,21 @@ class Plant:
 
     def truth(self, now: Values, flows: Values) -> np.ndarray:
         """What the sensors would read without noise, in their order."""
-        values = {
-            **now,
-            **flows,
-            "tank1_level": self.level[0],
-            "tank2_level": self.level[1],
-            "tank1_temperature": self.temperature[0],
-            "tank2_temperature": self.temperature[1],
+        outlets = {
             "exchanger_temperature": self.outlet[0],
             "medium_outlet_temperature": self.outlet[1],
         }
+        values = {**now, **flows, **outlets}
+        for tank in (0, 1):
+            values[f"tank{tank + 1}_level"] = self.level[tank]
+            values[f"tank{tank + 1}_temperature"] = self.temperature[tank]
         for place, name in enumerate(LOOPS):
             values[f"{name}_valve"] = 100 * self.valve[place]
             values[f"{name}_controller"] = 100 * self.output[place]
         return np.array([values[name] for name in SENSORS])
 
     def control(self, reading: np.ndarray, setpoint: np.ndarray, fault: Values) -> None:
-        """PI control, u = k (e + ∫ e dt / T), within 0 and 1; then the valves follow.
-
-        The integral stays where the output is at its limit. A valve follows with a lag, and not
-        at all while the difference is less than its stiction.
-        """
+        """PI control, u = k (e + ∫ e dt / T), within 0 and 1; then the valves follow with a lag."""
         error = _GAIN * (setpoint - reading[_HELD])
         growth = STEP / _RESET * error
         growth[_MEDIUM] *= 1 + fault["oscillation"]
@@ -352,16 +315,10 @@ class Plant:
         self.outlet = self.outlet + STEP / _EXCHANGER_LAG * (towards - self.outlet)
 
     def _exchanged(self, now: Values, flows: Values, fault: Values) -> np.ndarray:
-        """The two temperatures at which a counterflow exchanger would settle.
-
-        Its effectiveness is that of NTU = UA / C_min, and 1 / UA the sum of two films and a wall.
-        """
+        """The two temperatures where a counterflow exchanger of NTU = UA / C_min would settle."""
         transfer, medium = flows["transfer_flow"], np.maximum(flows["medium_flow"], 0.01)
-        resistance = (
-            1 / (_PRODUCT_FILM * transfer**0.8)
-            + 1 / (_MEDIUM_FILM * medium**0.8)
-            + _WALL * (1 + fault["fouling"])
-        )
+        films = 1 / (_PRODUCT_FILM * transfer**0.8) + 1 / (_MEDIUM_FILM * medium**0.8)
+        resistance = films + _WALL * (1 + fault["fouling"])
         small, large = np.minimum(transfer, medium), np.maximum(transfer, medium)
         ratio = np.minimum(small / large, 0.999)  # 1 would be 0 / 0
         decay = np.exp(-(1 - ratio) / (resistance * _HEAT_CAPACITY * small))

@@ -1,9 +1,9 @@
 """The records of data sets: a `Split` has training and test rows, a `Table` is not divided."""
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -15,8 +15,6 @@ T = TypeVar("T")
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Table:
     """Rows with the kind of each row, to be divided by the caller.
-
-    `leave_one_kind_out(estimator, table.X, table.kind)` divides it for every kind in turn.
 
     Attributes
     ----------
@@ -44,9 +42,9 @@ class Table:
     time: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name, noun in (("kind", "kind"), ("groups", "group"), ("time", "time")):
+        for name in ("kind", "groups", "time"):
             if getattr(self, name) is not None:
-                _keep_as_array(self, noun, rows="X", values=name)
+                _keep_as_array(self, name.removesuffix("s"), rows="X", values=name)
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
 
     @property
@@ -54,7 +52,7 @@ class Table:
         return (self.kind != "normal").astype(int)
 
     def __repr__(self) -> str:
-        return f"Table({_width_in_words(self.feature_names)}; {_kinds_in_words(self.kind)})"
+        return f"Table({_in_words(self.feature_names)}; {_kinds_in_words(self.kind)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -64,11 +62,8 @@ class Split:
     Attributes
     ----------
     X_train, X_test : array or frame of shape (n_rows, n_features)
-    kind_train, kind_test : ndarray of str
-        "normal", or the name of the row's kind of anomaly.
-    y_train, y_test : ndarray of int
-        1 where the row is anomalous, 0 where it is normal.
-    feature_names : tuple of str
+    kind_train, kind_test, y_train, y_test, feature_names
+        As in `Table`.
 
     Examples
     --------
@@ -101,7 +96,22 @@ class Split:
 
     def __repr__(self) -> str:
         train, test = _kinds_in_words(self.kind_train), _kinds_in_words(self.kind_test)
-        return f"Split({_width_in_words(self.feature_names)}; train: {train}; test: {test})"
+        return f"Split({_in_words(self.feature_names)}; train: {train}; test: {test})"
+
+
+Rows: TypeAlias = tuple[Any, np.ndarray]  # with the kind of each row
+
+
+def split_of(train: Rows, test: Rows, feature_names: tuple[str, ...]) -> Split:
+    """The split into these rows and kinds."""
+    (X, kind), (X_test, kind_test) = train, test
+    kinds = {"kind_train": kind, "kind_test": kind_test}
+    return Split(X_train=X, X_test=X_test, **kinds, feature_names=feature_names)
+
+
+def numbered(letter: str, X: np.ndarray) -> tuple[str, ...]:
+    """A name for each column of `X`: the letter and a number, from 1."""
+    return tuple(f"{letter}{i + 1}" for i in range(X.shape[1]))
 
 
 def for_protocol(protocol: str, choices: Mapping[str, T]) -> T:
@@ -122,12 +132,8 @@ def frame_of(columns: Mapping[str, np.ndarray]) -> Any:
         raise MissingExtraError(
             "as_frame=True needs pandas: pip install pandas, or take arrays with as_frame=False."
         ) from error
-    return pandas.DataFrame(
-        {
-            name: column.astype(object) if column.dtype.kind == "U" else column
-            for name, column in columns.items()
-        }
-    )
+    texts = {name: c.astype(object) for name, c in columns.items() if c.dtype.kind == "U"}
+    return pandas.DataFrame({**columns, **texts})
 
 
 def named_columns(X: np.ndarray, names: Sequence[str], *, as_frame: bool) -> Any:
@@ -146,11 +152,10 @@ def _keep_as_array(record: Any, noun: str, *, rows: str, values: str) -> None:
     object.__setattr__(record, values, array)
 
 
+def _in_words(names: tuple[str, ...]) -> str:
+    return f"{len(names)} feature{'s' * (len(names) != 1)}"
+
+
 def _kinds_in_words(kind: np.ndarray) -> str:
     names, numbers = np.unique(kind, return_counts=True)
     return ", ".join(f"{n} {name}" for name, n in zip(names, numbers, strict=True))
-
-
-def _width_in_words(feature_names: Sized) -> str:
-    width = len(feature_names)
-    return f"{width} feature{'' if width == 1 else 's'}"

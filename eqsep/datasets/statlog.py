@@ -9,22 +9,15 @@ from eqsep.datasets.home import Source
 from eqsep.datasets.records import Table, named_columns
 from eqsep.errors import UserError
 
-_SHUTTLE = Source(
-    title="Shuttle",
-    folder="shuttle",
-    url="https://archive.ics.uci.edu/dataset/148/statlog+shuttle",
-)
+_UCI = "https://archive.ics.uci.edu/dataset"
+_SHUTTLE = Source(title="Shuttle", folder="shuttle", url=f"{_UCI}/148/statlog+shuttle")
 _SHUTTLE_COLUMNS = tuple(f"x{i}" for i in range(1, 10))
 _SHUTTLE_KINDS = {
     **{1: "normal", 2: "fpv close", 3: "fpv open", 4: "high"},
     **{5: "bypass", 6: "bpv close", 7: "bpv open"},
 }
 
-_SATIMAGE = Source(
-    title="Satimage",
-    folder="satimage",
-    url="https://archive.ics.uci.edu/dataset/146/statlog+landsat+satellite",
-)
+_SATIMAGE = Source(title="Satimage", folder="satimage", url=f"{_UCI}/146/statlog+landsat+satellite")
 _SATIMAGE_COLUMNS = tuple(f"pixel{p}_band{b}" for p in range(1, 10) for b in range(1, 5))
 # There is no class 6: mixed ground was left out when the data were published.
 _GROUND = {
@@ -51,9 +44,8 @@ def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
         rows) is normal; the kinds are "fpv close", "fpv open", "high", "bypass" and, with 10 and 13
         rows, "bpv close" and "bpv open".
     """
-    files = ("shuttle.trn", "shuttle.tst")
     parts = _SHUTTLE.classes(
-        files, width=len(_SHUTTLE_COLUMNS), kind_of=_SHUTTLE_KINDS, data_home=data_home
+        "shuttle.trn", "shuttle.tst", width=9, kind_of=_SHUTTLE_KINDS, data_home=data_home
     )
     return _table(parts, _SHUTTLE_COLUMNS, as_frame=as_frame)
 
@@ -74,10 +66,10 @@ def load_satimage(
         EQSEP_DATA.
     normal : collection of str, default=("red soil", "grey soil", "very damp grey soil")
         The grounds that count as normal, out of these and "cotton crop", "damp grey soil" and
-        "vegetation stubble". The default follows the benchmark known as *satellite*: the three
-        largest classes are normal.
+        "vegetation stubble". The default, the three largest classes, is that of the benchmark known
+        as *satellite*.
     as_frame : bool, default=False
-        Whether the rows are a pandas frame with named columns rather than an array.
+        Whether the rows are a pandas frame rather than an array.
 
     Returns
     -------
@@ -94,9 +86,7 @@ def load_satimage(
     if not wanted:
         raise UserError(f"normal names no ground: expected at least one of {grounds}.")
     kind_of = {code: "normal" if name in wanted else name for code, name in _GROUND.items()}
-    parts = _SATIMAGE.classes(
-        ("sat.trn", "sat.tst"), width=len(_SATIMAGE_COLUMNS), kind_of=kind_of, data_home=data_home
-    )
+    parts = _SATIMAGE.classes("sat.trn", "sat.tst", width=36, kind_of=kind_of, data_home=data_home)
     return _table(parts, _SATIMAGE_COLUMNS, as_frame=as_frame)
 
 

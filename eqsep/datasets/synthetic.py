@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.datasets.records import Split, for_protocol
+from eqsep.datasets.records import Split, for_protocol, numbered, split_of
 from eqsep.errors import UserError
 
 _RANGE = 10.0  # coordinates on the hyperplane and of the uniform anomalies lie in [-10, 10]
@@ -28,9 +28,7 @@ _CIRCLE_RADII = {
 _SAME_POINTS = {"corrected": False, "paper": True}
 # Where the means of the two Gaussians lie, in every coordinate, by either protocol.
 _MEANS = {"normal": 1.0, "other gaussian": -1.0}
-_GAUSSIAN_MEANS = {"corrected": _MEANS, "paper": _MEANS}
-# The place of a name is the number of its function: the truth table over (0, 0), (0, 1), (1, 0),
-# (1, 1), read as a binary number. "and" is 0001 = 1, "xor" is 0110 = 6, "nand" is 1110 = 14.
+# The place of a name is its truth table over (0, 0), (0, 1), (1, 0), (1, 1) as a binary number.
 LOGIC_NAMES = (
     *("false", "and", "not implies", "x1", "not implied by", "x2", "xor", "or"),
     *("nor", "xnor", "not x2", "implied by", "not x1", "implies", "nand", "true"),
@@ -45,8 +43,8 @@ def make_logic(name: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndarray]
     name : str, int or sequence of int
         A function of two inputs by name, in any case: "false", "and", "not implies", "x1", "not
         implied by", "x2", "xor", "or", "nor", "xnor", "not x2", "implied by", "not x1", "implies",
-        "nand" or "true"; or by its number, the place in this list from 0, which is its truth table
-        read as a binary number. Or a truth table of any d inputs, that is 2^d values 0 or 1.
+        "nand" or "true"; or by its place in this list, from 0. Or a truth table of any d inputs,
+        that is 2^d values 0 or 1.
 
     Returns
     -------
@@ -78,9 +76,8 @@ def make_hyperplane(
 ) -> Split:
     """Normal rows on a random hyperplane w.x + b = 0, anomalies uniform in the cube around it.
 
-    w and b are standard normal. The first coordinates of a normal row are uniform on [-10, 10] and
-    the last one puts it on the hyperplane; all coordinates of an anomaly are uniform on [-10, 10].
-    This is the paper's first linear problem: no halfspace separates the classes.
+    w and b are standard normal, and coordinates uniform on [-10, 10], but for the last one of a
+    normal row. This is the paper's first linear problem: no halfspace separates the classes.
 
     Parameters
     ----------
@@ -125,9 +122,9 @@ def make_hyperplane(
     clean, kind = draw()
     X_train = perturbed(clean)
     if same_points:
-        return _split(X_train, kind, clean, kind)
+        return _split((X_train, kind), (clean, kind))
     fresh, fresh_kind = draw()
-    return _split(X_train, kind, perturbed(fresh), fresh_kind)
+    return _split((X_train, kind), (perturbed(fresh), fresh_kind))
 
 
 def make_gaussians(
@@ -146,17 +143,14 @@ def make_gaussians(
 
     Parameters
     ----------
-    n_samples : int, default=100
-        The number of training rows, and of test rows.
+    n_samples, anomaly_fraction, random_state
+        As in `make_hyperplane`.
     n_features : int, default=2
     noise_multiplier : float, default=1.0
         The k of the covariance: the larger, the more the clouds overlap.
-    anomaly_fraction : float, default=0.1
-        The share of anomalies in training and in test.
     protocol : {"corrected", "paper"}, default="corrected"
         Both draw the same rows. For more than two features the paper's text has means of zero, with
         which the clouds would be one; its published figures come from +1 and -1, as here.
-    random_state : int, RandomState instance or None, default=None
 
     Returns
     -------
@@ -168,7 +162,7 @@ def make_gaussians(
     >>> make_gaussians(n_features=10, random_state=0)
     Split(10 features; train: 90 normal, 10 other gaussian; test: 90 normal, 10 other gaussian)
     """
-    means = for_protocol(protocol, _GAUSSIAN_MEANS)
+    means = for_protocol(protocol, {"corrected": _MEANS, "paper": _MEANS})
     _check_shape(n_features, at_least=1, noise_multiplier=noise_multiplier)
     rng = check_random_state(random_state)
     correlated = 0.1 if n_features == 2 else 0.0  # the paper's matrix is 0.1 I + 0.1 in two dims
@@ -179,7 +173,7 @@ def make_gaussians(
         centred = rng.multivariate_normal(np.zeros(n_features), covariance, size=n_samples)
         return centred + np.array([[means[name]] for name in kind]), kind
 
-    return _split(*draw(), *draw())
+    return _split(draw(), draw())
 
 
 def make_circles(
@@ -197,16 +191,11 @@ def make_circles(
 
     Parameters
     ----------
-    n_samples : int, default=100
-        The number of training rows, and of test rows.
-    noise : float, default=0.0
-        The standard deviation of Gaussian noise added to both coordinates.
-    anomaly_fraction : float, default=0.25
-        The share of anomalies in training and in test.
+    n_samples, noise, anomaly_fraction, random_state
+        As in `make_hyperplane`, with a quarter of anomalies by default.
     protocol : {"corrected", "paper"}, default="corrected"
         "corrected": the outer circle has radius 2 and the inner one 0.5, as the text says. "paper":
         4 and 0.25, since the published generator squares the radius.
-    random_state : int, RandomState instance or None, default=None
 
     Returns
     -------
@@ -229,7 +218,7 @@ def make_circles(
         circle = radius * np.column_stack([np.cos(angle), np.sin(angle)])
         return circle + noise * rng.standard_normal(circle.shape), kind
 
-    return _split(*draw("outer"), *draw("inner"))
+    return _split(draw("outer"), draw("inner"))
 
 
 def _truth_table(function: str | int | Sequence[int]) -> np.ndarray:
@@ -288,13 +277,5 @@ def _check_shape(n_features: int, *, at_least: int = 2, **spread: float) -> None
             )
 
 
-def _split(
-    X_train: np.ndarray, kind_train: np.ndarray, X_test: np.ndarray, kind_test: np.ndarray
-) -> Split:
-    return Split(
-        X_train=X_train,
-        kind_train=kind_train,
-        X_test=X_test,
-        kind_test=kind_test,
-        feature_names=tuple(f"x{i + 1}" for i in range(X_train.shape[1])),
-    )
+def _split(train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray]) -> Split:
+    return split_of(train, test, numbered("x", train[0]))

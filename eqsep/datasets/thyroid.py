@@ -5,13 +5,10 @@ from typing import Any
 import numpy as np
 
 from eqsep.datasets.home import Source
-from eqsep.datasets.records import Split, for_protocol, named_columns
+from eqsep.datasets.records import Split, for_protocol, named_columns, split_of
 
-_SOURCE = Source(
-    title="the thyroid data",
-    folder="ann-thyroid",
-    url="https://archive.ics.uci.edu/dataset/102/thyroid+disease",
-)
+_URL = "https://archive.ics.uci.edu/dataset/102/thyroid+disease"
+_SOURCE = Source(title="the thyroid data", folder="ann-thyroid", url=_URL)
 THYROID_COLUMNS = (
     *("age", "sex", "on_thyroxine", "query_on_thyroxine", "on_antithyroid_medication", "sick"),
     *("pregnant", "thyroid_surgery", "i131_treatment", "query_hypothyroid", "query_hyperthyroid"),
@@ -46,21 +43,17 @@ def load_thyroid(
 
     Notes
     -----
-    The subnormal rows of ann-train are never learnt, so moving them leaks nothing; but it doubles
-    the unseen kind, and average precision grows with the share of a kind. Compare figures of one
-    protocol only.
+    Moving rows that are never learnt leaks nothing, but doubles the unseen kind, and average
+    precision grows with the share of a kind: compare figures of one protocol only.
     """
     moved_kinds = for_protocol(protocol, _MOVED)
-    files = ("ann-train.data", "ann-test.data")
     (X_train, kind_train), (X_test, kind_test) = _SOURCE.classes(
-        files, width=len(THYROID_COLUMNS), kind_of=_KIND_OF, data_home=data_home
+        "ann-train.data", "ann-test.data", width=21, kind_of=_KIND_OF, data_home=data_home
     )
     moved, used = np.isin(kind_train, moved_kinds), kind_train != "subnormal"
     X_test = np.concatenate([X_test, X_train[moved]])
-    return Split(
-        X_train=named_columns(X_train[used], THYROID_COLUMNS, as_frame=as_frame),
-        kind_train=kind_train[used],
-        X_test=named_columns(X_test, THYROID_COLUMNS, as_frame=as_frame),
-        kind_test=np.concatenate([kind_test, kind_train[moved]]),
-        feature_names=THYROID_COLUMNS,
+    kind_test = np.concatenate([kind_test, kind_train[moved]])
+    X_train, X_test = (
+        named_columns(X, THYROID_COLUMNS, as_frame=as_frame) for X in (X_train[used], X_test)
     )
+    return split_of((X_train, kind_train[used]), (X_test, kind_test), THYROID_COLUMNS)

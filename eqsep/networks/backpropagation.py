@@ -1,12 +1,10 @@
 """The layers of all members in NumPy, forwards and backwards, and Adam over them.
 
 Networks of this size are bound by the number of calls, and a call of NumPy costs a fraction of one
-of torch with its gradient. Arrays are (k, n, d): members, rows, columns. The formulas of heads,
-activations and losses are those of `eqsep.activations` and `eqsep.losses`.
+of torch with its gradient. Arrays are (k, n, d): members, rows, columns.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod, sqrt
 from typing import Any
@@ -16,16 +14,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
-from eqsep.networks.layers import (
-    Activate,
-    BatchNorm,
-    Bump,
-    Distance,
-    LeakyReLU,
-    Linear,
-    Network,
-    RadialBasis,
-)
+from eqsep.networks import layers
 from eqsep.networks.training import Criterion, Data, Training
 
 _BETAS, _EPS = (0.9, 0.999), 1e-8  # Adam's own
@@ -38,11 +27,13 @@ class Unknown(Exception):
 class _Part(ABC):
     """A layer: `values` are the arrays of its tensors, `slopes` where those of them go."""
 
-    tensors: Sequence[Tensor] = ()
+    learnt: tuple[str, ...] = ()  # the names of its tensors
     is_first = False  # of all layers: the slopes in its inputs are not needed
 
     def __init__(self, module: Any) -> None:
         self.module = module
+        named = [getattr(module, name) for name in self.learnt]
+        self.tensors: list[Tensor] = [tensor for tensor in named if tensor is not None]
         self.values: list[np.ndarray] = []
         self.slopes: list[np.ndarray] = []
 
@@ -56,9 +47,7 @@ class _Part(ABC):
 
 
 class _Linear(_Part):
-    def __init__(self, module: Linear) -> None:
-        super().__init__(module)
-        self.tensors = [module.weight] if module.bias is None else [module.weight, module.bias]
+    learnt = ("weight", "bias")
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         self._x = x
@@ -75,9 +64,7 @@ class _Linear(_Part):
 
 
 class _RadialBasis(_Part):
-    def __init__(self, module: RadialBasis) -> None:
-        super().__init__(module)
-        self.tensors = [module.centre]
+    learnt = ("centre",)
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         self._x, centre = x, self.values[0]
@@ -101,10 +88,7 @@ class _RadialBasis(_Part):
 
 
 class _BatchNorm(_Part):
-    def __init__(self, module: BatchNorm) -> None:
-        super().__init__(module)
-        self.tensors = [module.weight, module.bias]
-        self._statistics = [module.mean.numpy(), module.variance.numpy()]
+    learnt = ("weight", "bias")
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         mean = x.mean(axis=1, keepdims=True)
@@ -112,8 +96,9 @@ class _BatchNorm(_Part):
         variance = (centred**2).mean(axis=1, keepdims=True)
         self._inverse = 1 / np.sqrt(variance + self.module.eps)
         self._unit = centred * self._inverse
-        for kept, new in zip(self._statistics, (mean, variance), strict=True):
-            kept += (1 - self.module.momentum) * (new[:, 0] - kept)
+        for kept, new in ((self.module.mean, mean), (self.module.variance, variance)):
+            statistic = kept.numpy()  # the same memory
+            statistic += (1 - self.module.momentum) * (new[:, 0] - statistic)
         scale, shift = self.values
         return self._unit * scale[:, None] + shift[:, None]
 
@@ -135,9 +120,7 @@ class _Activate(_Part):
 
 
 class _Bump(_Part):
-    def __init__(self, module: Bump) -> None:
-        super().__init__(module)
-        self.tensors = [module.sigma]
+    learnt = ("sigma",)
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         self._head = replace(self.module.head, sigma=self.values[0][:, None])
@@ -164,13 +147,11 @@ class _Distance(_Part):
 
 
 _PARTS: dict[type, type[_Part]] = {
-    Linear: _Linear,
-    RadialBasis: _RadialBasis,
-    BatchNorm: _BatchNorm,
-    Bump: _Bump,
-    LeakyReLU: _Activate,
-    Activate: _Activate,
-    Distance: _Distance,
+    layers.Linear: _Linear,
+    layers.RadialBasis: _RadialBasis,
+    layers.BatchNorm: _BatchNorm,
+    layers.Bump: _Bump,
+    **{layers.LeakyReLU: _Activate, layers.Activate: _Activate, layers.Distance: _Distance},
 }
 
 
@@ -185,7 +166,7 @@ class ArraySteps:
     """A step of Adam for each batch of an epoch, all members side by side in NumPy."""
 
     def __init__(
-        self, network: Network, data: Data, criterion: Criterion, training: Training
+        self, network: layers.Network, data: Data, criterion: Criterion, training: Training
     ) -> None:
         """Raises `Unknown` where the network or the criterion has no slopes here."""
         if not hasattr(criterion, "value_and_slope"):

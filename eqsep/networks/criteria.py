@@ -1,8 +1,7 @@
 """What the networks here are trained for, in torch, and with its slopes in NumPy.
 
-A criterion maps the outputs of a network for a batch (m, k, d) and the batch's indices (m,) to
-losses (m, k). One with `value_and_slope`, which takes and gives arrays (k, m, d) and gives losses
-(k, m) too, is trained without torch's gradients.
+A criterion maps outputs (m, k, d) and the batch's indices (m,) to losses (m, k). One with
+`value_and_slope`, of arrays (k, m, d), is trained without torch's gradients.
 """
 
 from dataclasses import dataclass

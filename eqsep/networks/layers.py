@@ -1,8 +1,4 @@
-"""Layers and networks with a member axis.  (n, k, d_in) -> (n, k, d_out)
-
-Layers that start at random draw from torch's own stream, or each member from its own one in
-`members`.
-"""
+"""Layers and networks with a member axis.  (n, k, d_in) -> (n, k, d_out)"""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +13,7 @@ from eqsep import activations
 from eqsep.errors import UserError
 from eqsep.theory import Layer
 
-Members = Sequence[Generator] | None
+Members = Sequence[Generator] | None  # the stream of each, or torch's own
 
 
 class Linear(nn.Module):
@@ -76,9 +72,7 @@ class RadialBasis(nn.Module):
 
 
 class Bump(nn.Module):
-    """A bump of each input, with one sigma a layer, fixed or learnt.  (…, d) -> (…, d)
-
-    With `n_members` each member has a sigma of its own, and it maps (n, k, d) -> (n, k, d).
+    """A bump of each input, with one sigma a layer and member, fixed or learnt.  (…, d) -> (…, d)
 
     >>> model = nn.Sequential(nn.Linear(4, 3), Bump(sigma=0.5, learn_sigma=True), nn.Linear(3, 1))
     >>> model(torch.zeros(2, 4)).shape
@@ -126,10 +120,7 @@ class LeakyReLU(nn.Module):
 
 
 class BatchNorm(nn.Module):
-    """Each column of each member to mean 0 and variance 1 over the batch.  (n, k, d) -> (n, k, d)
-
-    `momentum` is the share of the running statistics that a batch leaves as it was.
-    """
+    """Each column of each member to mean 0, variance 1 over the batch.  (n, k, d) -> (n, k, d)"""
 
     mean: Tensor
     variance: Tensor
@@ -153,10 +144,8 @@ class BatchNorm(nn.Module):
         if not self.training:
             scale, shift = self.affine()
             return x * scale + shift
-        columns, weight, bias = x.flatten(1), self.weight.flatten(), self.bias.flatten()
-        y, mean, inverse = torch.native_batch_norm(
-            columns, weight, bias, None, None, True, 0.0, self.eps
-        )
+        shaped = x.flatten(1), self.weight.flatten(), self.bias.flatten()
+        y, mean, inverse = torch.native_batch_norm(*shaped, None, None, True, 0.0, self.eps)
         with torch.no_grad():
             self.mean.lerp_(mean.view_as(self.mean), 1 - self.momentum)
             variance = inverse**-2 - self.eps  # over n rows, not n - 1
@@ -190,10 +179,7 @@ class Hidden:
 
     @property
     def vanishes(self) -> bool:
-        """Whether far away, along almost every direction, the last of them is the zero vector.
-
-        So it is for one layer of bumps, or of RBFs unless normalised; a second one shifts it.
-        """
+        """Whether far away, along almost every direction, the last of them is the zero vector."""
         shifted = self.batch_norm and self.activation.family == "rbf"
         return len(self.widths) == 1 and self.activation.vanishes and not shifted
 
@@ -201,12 +187,10 @@ class Hidden:
         """One hidden layer: normalised before the activation, after it where that is an RBF."""
         norm = [BatchNorm(d_out, n_members=len(members))] if self.batch_norm else []
         if self.activation.family == "rbf":
-            return nn.Sequential(
-                RadialBasis(d_in, d_out, members=members, head=self.activation), *norm
-            )
-        return nn.Sequential(
-            Linear(d_in, d_out, members=members, bias=not norm), *norm, self._activate(len(members))
-        )
+            units = RadialBasis(d_in, d_out, members=members, head=self.activation)
+            return nn.Sequential(units, *norm)
+        linear = Linear(d_in, d_out, members=members, bias=not norm)
+        return nn.Sequential(linear, *norm, self._activate(len(members)))
 
     def blocks(self, d_in: int, members: Sequence[Generator]) -> nn.Sequential:
         """All hidden layers, from `d_in` columns on."""
@@ -275,9 +259,8 @@ def build_separator(
 ) -> Network:
     """Networks that end in one signed distance (or, for an RBF head, one distance) a member.
 
-    With `closed`, the last bias of an equality head is not learnt where the hidden layers vanish
-    far away: it holds the zero vector they leave, and so every far row, off the hyperplane, at
-    twice the distance where the membership is 1/2.
+    With `closed`, where the hidden layers vanish far away, the last bias of an equality head is not
+    learnt: it holds far rows off the hyperplane, at twice the distance of membership 1/2.
     """
     blocks = hidden.blocks(d_in, members)
     last = [d_in, *hidden.widths][-1]
@@ -298,13 +281,12 @@ def plain_layers(network: Network, head: Any) -> list[Layer]:
 
 def _plain_block(steps: list[Any]) -> Layer:
     """One hidden block: its units first, its activation there (RBF) or last."""
-    units = steps[0]
-    active = units if isinstance(units, RadialBasis) else steps[-1]
+    active = steps[0] if isinstance(steps[0], RadialBasis) else steps[-1]
     bump = isinstance(active, Bump)
     head = replace(active.head, sigma=_array(active.sigma)) if bump else active.head
-    norm = next((step.affine() for step in steps if isinstance(step, BatchNorm)), None)
-    scale, shift = (1.0, 0.0) if norm is None else map(_array, norm)
-    return _plain_layer(units, head, family=head.family, scale=scale, shift=shift)
+    norm = next((map(_array, s.affine()) for s in steps if isinstance(s, BatchNorm)), (1.0, 0.0))
+    scale, shift = norm
+    return _plain_layer(steps[0], head, family=head.family, scale=scale, shift=shift)
 
 
 def _plain_layer(

@@ -63,19 +63,13 @@ class Steps:
             self._n_steps += 1
         return total / len(order)
 
-    def _advance(self, index: Tensor) -> Tensor:
-        """How a step of an epoch is taken: as it is."""
-        return self.step(index)
+    _advance = step  # how a step of an epoch is taken
 
 
 class GraphSteps(Steps):
-    """The same steps, captured as a CUDA graph: tiny networks are bound by launches, not by work.
+    """The same steps as a CUDA graph: tiny networks are bound by launches, not by work."""
 
-    The first full batches of a set of members run as they are, which warms up what a capture needs;
-    the step is then captured and replayed, until a member leaves.
-    """
-
-    warm_up = 3
+    warm_up = 3  # steps before the capture, as they are
 
     def __init__(
         self, network: Network, data: Data, criterion: Criterion, training: Training

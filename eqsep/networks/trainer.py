@@ -60,8 +60,8 @@ def fit_members(
     network: Network,
     data: Data,
     criterion: Criterion,
-    *,
     training: Training,
+    *,
     rng: np.random.RandomState,
     progress: Progress | None = None,
 ) -> History:
@@ -74,7 +74,7 @@ def fit_members(
         if progress is not None:
             progress(done if under_way else training.epochs, training.epochs)
 
-    with clear_memory_errors(), _threads(count), _no_denormal_numbers():
+    with clear_memory_errors(), _quick_arithmetic(count):
         history = train(
             network, data, criterion, training=training, generator=generator, on_epoch=on_epoch
         )
@@ -117,27 +117,15 @@ def clear_memory_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """torch with `count` threads for a while."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def _no_denormal_numbers() -> Iterator[None]:
-    """Zero for numbers below 1e-38, with which a core is many times slower.
-
-    Rows far from all centres of a layer of RBFs leave such numbers everywhere in a training.
-    """
-    were_kept = bool(torch.tensor(1e-40) * 1 > 0)
+def _quick_arithmetic(n_threads: int) -> Iterator[None]:
+    """torch with so many threads, and zero for numbers below 1e-38, which far rows leave."""
+    before, were_kept = torch.get_num_threads(), bool(torch.tensor(1e-40) * 1 > 0)
+    torch.set_num_threads(n_threads)
     torch.set_flush_denormal(True)
     try:
         yield
     finally:
+        torch.set_num_threads(before)
         torch.set_flush_denormal(not were_kept)
 
 
@@ -152,9 +140,7 @@ def train(
 ) -> History:
     """Train the members of `network` together; each ends with the best weights it had.
 
-    `criterion` maps outputs (m, k, d_out) and indices (m,) to losses (m, k), `generator` shuffles
-    the rows before each epoch, and `on_epoch` is called with the number of epochs done and of
-    members that still train.
+    `on_epoch` is called with the number of epochs done and of members that still train.
     """
     X, rows, held_out = data
     steps = steps_for(network, data, criterion, training)
@@ -186,12 +172,10 @@ class _Book:
 
     def __init__(self, network: Network, *, patience: int | None) -> None:
         self._best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-        self._patience = patience
-        k = len(next(iter(self._best.values())))
-        device = next(iter(self._best.values())).device
-        self.alive = torch.arange(k, device=device)
-        self._lowest = torch.full((k,), torch.inf, device=device)
-        self._best_epoch = torch.full((k,), -1, device=device)
+        self._patience, first = patience, next(iter(self._best.values()))
+        self.alive = torch.arange(len(first), device=first.device)
+        self._lowest = torch.full((len(first),), torch.inf, device=first.device)
+        self._best_epoch = torch.full_like(self.alive, -1)
         self._loss: list[Tensor] = []
         self._held: list[Tensor] = []
         self._sigma: list[Tensor] = []
@@ -201,15 +185,11 @@ class _Book:
         return len(self._loss)
 
     def write(self, network: Network, loss: Tensor, held: Tensor | None) -> Tensor:
-        """Note an epoch; which of the members under way go on.  -> (alive,) bool
-
-        `held` are the losses on the rows held out; where there are none, those in training serve.
-        """
+        """Note an epoch; which of the members under way go on.  -> (alive,) bool"""
         watched = loss if held is None else held
         epoch, finite = self.n_epochs, torch.isfinite(watched)
-        unknown = torch.full_like(loss, torch.nan)
-        for pages, values in ((self._loss, loss), (self._held, unknown if held is None else held)):
-            pages.append(self._spread(values))
+        self._loss.append(self._spread(loss))
+        self._held.append(self._spread(torch.full_like(loss, torch.nan) if held is None else held))
         widths = [self._spread(s) for s in network.sigmas()]
         self._sigma.append(torch.stack(widths) if widths else self._lowest[None, :][:0])
         better = finite if self._patience is None else watched < self._lowest[self.alive]

@@ -69,30 +69,18 @@ class Training(BaseEstimator):
         return self
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and int(value) >= 1
-
-
 def _is_at_least_zero(value: Any) -> bool:
     return isinstance(value, Real) and 0 <= float(value) < inf
-
-
-def _is_positive(value: Any) -> bool:
-    return _is_at_least_zero(value) and value > 0
-
-
-def _is_share(value: Any) -> bool:
-    return _is_at_least_zero(value) and value < 1
 
 
 _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(
         ("epochs", "batch_size", "decay_steps", "patience"),
-        (_is_count, "a whole number of at least 1"),
+        (lambda v: isinstance(v, Integral) and int(v) >= 1, "a whole number of at least 1"),
     ),
-    "learning_rate": (_is_positive, "a positive number"),
+    "learning_rate": (lambda v: _is_at_least_zero(v) and v > 0, "a positive number"),
     **dict.fromkeys(("decay", "l2"), (_is_at_least_zero, "a number of at least 0")),
-    "validation_fraction": (_is_share, "a number in [0, 1)"),
+    "validation_fraction": (lambda v: _is_at_least_zero(v) and v < 1, "a number in [0, 1)"),
 }
 
 
@@ -127,17 +115,12 @@ def as_progress(progress: Progress | bool | None) -> Progress | None:
 
 @dataclass(frozen=True)
 class History:
-    """What happened in each epoch to each member; NaN once a member has stopped.
+    """What happened in each epoch to each member; NaN once a member has stopped."""
 
-    `loss` and `validation_loss` are (epochs, k), NaN throughout where no rows were held out;
-    `sigma`, the widths of the hidden bumps, is (epochs, layers, k). `best_epoch` (k,) is the epoch,
-    from 0, whose weights were kept, -1 for a member that never had a finite loss.
-    """
-
-    loss: np.ndarray
-    validation_loss: np.ndarray
-    sigma: np.ndarray
-    best_epoch: np.ndarray
+    loss: np.ndarray  # (epochs, k)
+    validation_loss: np.ndarray  # the same, NaN throughout where no rows were held out
+    sigma: np.ndarray  # the widths of the hidden bumps, (epochs, layers, k)
+    best_epoch: np.ndarray  # (k,), from 0, whose weights were kept; -1 without a finite loss
 
 
 class Data(NamedTuple):

@@ -66,9 +66,8 @@ def _little(dtype: np.dtype) -> np.dtype:
     """The dtype as it is in the file; refuses what has no place there."""
     little = dtype.newbyteorder("<")
     if not _DTYPE.fullmatch(little.str):
-        raise ModelFileError(
-            f"an array of dtype {dtype} cannot be saved: expected numbers, booleans or strings."
-        )
+        expected = "expected numbers, booleans or strings"
+        raise ModelFileError(f"an array of dtype {dtype} cannot be saved: {expected}.")
     return little
 
 
@@ -76,7 +75,6 @@ def check_prefix(prefix: bytes) -> int:
     """The length of the header; refuses other files and newer formats."""
     if len(prefix) < PREFIX.size or not prefix.startswith(MAGIC):
         raise ModelFileError("This is not an eqsep model file: its first bytes are others.")
-    length: int
     _, version, length = PREFIX.unpack_from(prefix)
     if version > VERSION:
         raise ModelFileError(
@@ -85,13 +83,12 @@ def check_prefix(prefix: bytes) -> int:
         )
     if version < OLDEST or length > MOST_HEADER:
         damaged(f"format version {version} with a header of {length} bytes does not exist")
-    return length
+    return int(length)
 
 
 def version_of(data: bytes) -> int:
     """The version of the format, of bytes that `unpack` has read."""
-    version: int = PREFIX.unpack_from(data)[1]
-    return version
+    return int(PREFIX.unpack_from(data)[1])
 
 
 def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:

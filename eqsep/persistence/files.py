@@ -31,16 +31,8 @@ from eqsep import __version__
 from eqsep.arrays import is_foreign, to_numpy
 from eqsep.detector.model import Model
 from eqsep.files import written_whole
-from eqsep.persistence.container import (
-    MOST_AXES,
-    PREFIX,
-    VERSION,
-    check_length,
-    check_prefix,
-    pack,
-    unpack,
-    version_of,
-)
+from eqsep.persistence import container
+from eqsep.persistence.container import MOST_AXES, PREFIX, VERSION
 from eqsep.persistence.migrations import OldParts, migrate
 from eqsep.persistence.registry import CODECS, DETECTOR, ESTIMATORS, SCORING, Codec, name_of
 from eqsep.schemas import ModelFileError, damaged, summary
@@ -49,12 +41,11 @@ MOST_LEVELS = 40
 _LARGE = 2**28  # bytes from which on the header is read before the arrays
 _BITS = 64
 _FLOAT = re.compile("[0-9a-f]{16}")
+Codecs = Mapping[str, Codec]
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted separator or detector to one file, which `eqsep.load_model` reads.
-
-    If it is interrupted, the old file stays as it was.
+    """Write a fitted separator or detector to one file, whole or not at all.
 
     Parameters
     ----------
@@ -96,7 +87,7 @@ def model_bytes(estimator: Any) -> bytes:
     check_is_fitted(estimator)
     writer = Writer()
     tree = writer.tree(estimator, type(estimator).__name__)
-    data = pack(tree, writer.arrays, made_by=__version__)
+    data = container.pack(tree, writer.arrays, made_by=__version__)
     model_of(data)  # what cannot be read again is not written
     return data
 
@@ -110,11 +101,6 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path-like
-
-    Returns
-    -------
-    separator or Detector
-        With its parameters and all that it has learnt.
 
     Raises
     ------
@@ -150,9 +136,9 @@ def read_model(path: str | os.PathLike[str]) -> Any:
 
 def model_of(data: bytes, *, scoring: bool = False) -> Any:
     """The separator or detector in the bytes of a model file; if `scoring`, as `read_model`."""
-    tree, arrays = unpack(data)
+    tree, arrays = container.unpack(data)
     codecs = SCORING if scoring and _is_of(tree, [DETECTOR]) else CODECS
-    model = Reader(arrays, version=version_of(data), codecs=codecs).model(tree)
+    model = Reader(arrays, version=container.version_of(data), codecs=codecs).model(tree)
     is_fitted = isinstance(model, Model) or hasattr(model, "classes_")
     if not _is_of(tree, ESTIMATORS) or not is_fitted:
         damaged("it does not hold a fitted separator")
@@ -188,10 +174,10 @@ def _read(path: Path) -> bytes:
         raise ModelFileError(f"{path} is a pipe, a socket or a device, not a model file.")
     with path.open("rb") as file:
         prefix = file.read(PREFIX.size)
-        head = prefix + file.read(check_prefix(prefix))
+        head = prefix + file.read(container.check_prefix(prefix))
         size = path.stat().st_size
         if size > _LARGE:  # a file may have a size and hardly any content
-            check_length(head, size)
+            container.check_length(head, size)
         return head + file.read(max(size - len(head), 0))
 
 
@@ -207,9 +193,9 @@ class Writer:
             raise ModelFileError(f"{where} cannot be saved: it goes too deep.")
         if value is None or type(value) in (bool, str):
             return value
+        if type(value) is int and value.bit_length() >= _BITS:
+            raise ModelFileError(f"{where} cannot be saved: {value} has more than 64 bits.")
         if type(value) is int:
-            if value.bit_length() >= _BITS:
-                raise ModelFileError(f"{where} cannot be saved: {value} has more than 64 bits.")
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"float": struct.pack(">d", value).hex()}
@@ -268,14 +254,9 @@ class Reader:
     """Turns trees of any format back into values; takes each array once, in order."""
 
     def __init__(
-        self,
-        arrays: list[np.ndarray],
-        *,
-        version: int = VERSION,
-        codecs: Mapping[str, Codec] = CODECS,
+        self, arrays: list[np.ndarray], *, version: int = VERSION, codecs: Codecs = CODECS
     ) -> None:
-        self._arrays, self._version, self._codecs = arrays, version, codecs
-        self._taken = 0
+        self._arrays, self._version, self._codecs, self._taken = arrays, version, codecs, 0
 
     def model(self, tree: Any) -> Any:
         """The value of the whole tree, which must refer to all arrays."""

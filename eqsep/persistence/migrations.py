@@ -34,15 +34,11 @@ class OldParts(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Change:
-    """How the parts of a class in one format become those of the next.
-
-    `convert` has functions of old values by old names; `defaults` are parts that the older format
-    lacks, where they are not the defaults of the class.
-    """
+    """How the parts of a class in one format become those of the next."""
 
     renames: Mapping[str, str] = field(default_factory=dict)
-    convert: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    convert: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)  # by old names
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # where not those of the class
     dropped: Collection[str] = ()
 
     def __call__(self, parts: Parts) -> Parts:
@@ -52,22 +48,17 @@ class Change:
         if {self.renames[name] for name in named} & set(kept):
             damaged("a part of it has its old name and its new one")
         try:
-            named |= {
-                name: self.convert[name](named[name]) for name in self.convert if name in named
-            }
+            named |= {k: change(named[k]) for k, change in self.convert.items() if k in named}
         except (ArithmeticError, TypeError, ValueError):
             damaged("a part of an older format has a value that it cannot have")
         return {**self.defaults, **kept, **{self.renames[k]: v for k, v in named.items()}}
 
 
-def _inverse(value: float | None) -> float | None:
-    return None if value is None else 1 / value
-
-
 CHANGES: dict[int, dict[str, Change]] = {
     1: {
         "detector.Detector": Change(
-            {"width": "bandwidth", "answers_": "labels_"}, convert={"width": _inverse}
+            {"width": "bandwidth", "answers_": "labels_"},
+            convert={"width": lambda value: None if value is None else 1 / value},
         ),
         "detector.FeatureMap": Change(
             {"hashed": "holdout_columns", "key": "holdout_key", "cut": "holdout_bound"}
@@ -79,14 +70,9 @@ CHANGES: dict[int, dict[str, Change]] = {
     2: {
         "detector.FeatureMap": Change(
             defaults={
-                "anomaly_bound": np.uint64(0),
-                "held_kinds": [],
-                "doubted": False,
-                "likeness_weight": 0.0,
-                "ellipsoid": None,
-                "trees": None,
-                "vote_weight": 0.0,
-                "grouping": None,
+                **{"anomaly_bound": np.uint64(0), "held_kinds": [], "doubted": False},
+                **dict.fromkeys(("likeness_weight", "vote_weight"), 0.0),
+                **dict.fromkeys(("ellipsoid", "trees", "grouping")),
             },
         ),
         "separators.Statistics": Change(defaults={"anomalous": None, "leaves": None}),
@@ -152,8 +138,9 @@ def _detector(parts: Parts) -> Parts:
     config = _checked("config", lambda: Config(**weights, **own))
     reading = _reading(parts, unlabelled_weight=weights["unlabelled_weight"])
     plan = _plan(parts["feature_map_"], reading)
-    names = ("false_alarm_rate", "confidence", "unseen_rate")
-    promised = {name: given[name] for name in names if name in given}
+    promised = {
+        k: given[k] for k in ("false_alarm_rate", "confidence", "unseen_rate") if k in given
+    }
     promise = _checked("promise", lambda: Promise(**promised))
     calibration = _old(parts["calibration_"], "Calibration", ("rows", "scores"), _CALIBRATION)
     kinds, judges = _kinds(parts.get("kind_rows_"), plan)
@@ -176,7 +163,7 @@ def _detector(parts: Parts) -> Parts:
             "coef": coef,
             "likeness_coef": parts.get("anomaly_coef_", np.zeros(len(coef))),
             "calibration": Calibration.from_state(
-                {name: part for name, part in calibration.items() if not name.endswith("rows")}
+                {k: part for k, part in calibration.items() if not k.endswith("rows")}
             ),
             "judges": judges,
             "caution": parts.get("caution_"),
@@ -210,14 +197,9 @@ _CALIBRATION = ("anomaly_rows", "anomaly_scores", "n_anomalies", "groups")
 def _reading(parts: Parts, *, unlabelled_weight: float) -> LabelReading:
     doubted = isinstance(parts["feature_map_"], OldParts) and parts["feature_map_"].get("doubted")
     is_normal = parts["one_class_"]
-    return LabelReading.from_state(
-        {
-            "normal": parts.get("normal"),
-            "unlabelled_is_normal": is_normal,
-            "doubted": doubted,
-            "unlabelled_weight": 1.0 if doubted and not is_normal else unlabelled_weight,
-        }
-    )
+    weight = 1.0 if doubted and not is_normal else unlabelled_weight
+    state = {"normal": parts.get("normal"), "unlabelled_is_normal": is_normal}
+    return LabelReading.from_state(state | {"doubted": doubted, "unlabelled_weight": weight})
 
 
 def _plan(value: Any, reading: LabelReading) -> Plan:
@@ -278,17 +260,13 @@ def _kinds(value: Any, plan: Plan) -> tuple[Parts, Parts | None]:
     if value is None:
         if plan.holdout.keeps_kinds:
             damaged("the rows that it names alarms by are not there")
-        none: Parts = {
-            "rows": np.empty((0, len(plan.encoder.pack.first)), dtype=np.float32),
-            "kind": np.empty(0, dtype=str),
-            "groups": np.empty(0, dtype=np.uint64),
-            "key": plan.holdout.key,
-        }
-        return none, None
+        rows = np.empty((0, len(plan.encoder.pack.first)), dtype=np.float32)
+        kind, groups = np.empty(0, dtype=str), np.empty(0, dtype=np.uint64)
+        return {"rows": rows, "kind": kind, "groups": groups, "key": plan.holdout.key}, None
     names = ("rows", "kind", "groups", "key")
     old = _old(value, "KindRows", names, _JUDGES)
     judges = {name: old.get(name) for name in _JUDGES}
-    there = [judges[name] is not None for name in _JUDGES]
+    there = [part is not None for part in judges.values()]
     if any(there) != all(there):
         damaged("it lacks trees to name alarms by, or rows that they were grown on")
     return {name: old[name] for name in names}, judges if all(there) else None

@@ -1,8 +1,7 @@
 """Which classes a model file may hold, and how each becomes its parts and is built from them.
 
 Nothing that is not in `CODECS` is ever built, and `Codec.cls` is the only place where eqsep looks a
-class up by name. The names are those of the files: a class that moves keeps its name there, and its
-codec has its new module.
+class up by name. A class that moves keeps its name in files, and its codec has its new module.
 """
 
 import dataclasses
@@ -17,39 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import to_numpy
 from eqsep.detector.calibration import Promise
 from eqsep.detector.model import Model
 from eqsep.engine.kernels import PAIRWISE
-from eqsep.schemas import (
-    CLASSES,
-    FLAG,
-    LABEL,
-    NONE,
-    NUMBER,
-    POSITIVE,
-    RATE,
-    WHOLE,
-    ModelFileError,
-    Schema,
-    Sizes,
-    array_of,
-    check,
-    check_names,
-    check_parts,
-    counted,
-    damaged,
-    either,
-    entries,
-    fits,
-    instance,
-    items,
-    kept,
-    plain,
-    word,
-)
+from eqsep.schemas import NONE, NUMBER, WHOLE, Schema, array_of, damaged, either, instance, word
 
-_ALWAYS_LEARNT = {"n_features_in_": counted("d"), "classes_": CLASSES}
+_ALWAYS_LEARNT = {"n_features_in_": schemas.counted("d"), "classes_": schemas.CLASSES}
 _SOMETIMES_LEARNT = {"feature_names_in_": array_of("d", kinds="O")}
 _FUNCTIONS = {"progress"}  # parameters to call while fitting, which a file does not keep
 
@@ -100,18 +74,15 @@ class RecordCodec(Codec):
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         cls = self.cls(name)
-        check_parts(parts, self.fields, cls)
+        schemas.check_parts(parts, self.fields, cls)
         return cls(**parts)
 
 
 @dataclass(frozen=True)
 class EstimatorCodec(Codec):
-    """Parameters, and what was learnt: nothing at all, the `fitted` attributes or the `others`.
+    """Parameters, and what was learnt: nothing at all, the `fitted` attributes or the `others`."""
 
-    Parameters may be among the attributes, where scoring depends on them.
-    """
-
-    fitted: Mapping[str, Schema]
+    fitted: Mapping[str, Schema]  # with parameters that scoring depends on
     others: Mapping[str, Schema] = dataclasses.field(default_factory=dict)
 
     def encode(self, value: Any) -> dict[str, Any]:
@@ -123,20 +94,18 @@ class EstimatorCodec(Codec):
         params = {part: parts[part] for part in parts if part not in state}
         known = {k: p.default for k, p in inspect.signature(cls).parameters.items()}
         required = [k for k, default in known.items() if default is inspect.Parameter.empty]
-        check_names(params, name, required=required, optional=set(known) - _FUNCTIONS)
+        schemas.check_names(params, name, required=required, optional=set(known) - _FUNCTIONS)
         value = cls(**params)
-        if state:
-            self._check(state, {part: getattr(value, part) for part in known}, name)
-        for part in state:
-            setattr(value, part, state[part])
-        return value
-
-    def _check(self, state: dict[str, Any], params: dict[str, Any], name: str) -> None:
+        if not state:
+            return value
         likely = max(self.fitted, self.others, key=lambda option: len(set(option) & set(state)))
         likely = {**_ALWAYS_LEARNT, **likely}
-        check_names(state, name, required=_learnt(likely), optional=_SOMETIMES_LEARNT)
+        schemas.check_names(state, name, required=_learnt(likely), optional=_SOMETIMES_LEARNT)
         there = {k: v for k, v in _SOMETIMES_LEARNT.items() if k in state}
-        check(state | params, likely | there, name, sizes={})
+        all_parts = state | {part: getattr(value, part) for part in known}
+        schemas.check(all_parts, likely | there, name, sizes={})
+        vars(value).update(state)
+        return value
 
 
 def _learnt(attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,14 +115,11 @@ def _learnt(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class LayerCodec(Codec):
-    """A layer of a network: tensors, learnt or measured, and settings.
-
-    `blank` makes a layer with these settings, whatever its size, from the class and the parts.
-    """
+    """A layer of a network: tensors, learnt or measured, and settings."""
 
     tensors: Mapping[str, Schema]
     settings: Mapping[str, Schema]
-    blank: Callable[[Any, dict[str, Any]], Any]
+    blank: Callable[[Any, dict[str, Any]], Any]  # a layer of any size, of a class and its parts
 
     def encode(self, value: Any) -> dict[str, Any]:
         tensors = {name: getattr(value, name) for name in self.tensors}
@@ -162,8 +128,8 @@ class LayerCodec(Codec):
         return arrays | {k: getattr(value, k) for k in self.settings} | {"fixed": fixed}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
-        schemas = {**self.tensors, **self.settings, "fixed": items(word(*self.tensors))}
-        check_parts(parts, schemas, name)
+        fixed = schemas.items(word(*self.tensors))
+        schemas.check_parts(parts, {**self.tensors, **self.settings, "fixed": fixed}, name)
         layer = self.blank(self.cls(name), parts)
         import torch
 
@@ -185,11 +151,12 @@ class NetworkCodec(Codec):
         return {"hidden": [list(block) for block in value.hidden], "output": value.output}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
-        check_parts(parts, {"hidden": items(items(_HIDDEN, least=1)), "output": _OUTPUTS}, name)
+        blocks = schemas.items(schemas.items(_HIDDEN, least=1))
+        schemas.check_parts(parts, {"hidden": blocks, "output": _OUTPUTS}, name)
         from torch import nn
 
-        blocks = nn.Sequential(*(nn.Sequential(*block) for block in parts["hidden"]))
-        network = self.cls(name)(blocks, parts["output"])
+        hidden = nn.Sequential(*(nn.Sequential(*block) for block in parts["hidden"]))
+        network = self.cls(name)(hidden, parts["output"])
         _check_sizes(_layers(network))
         return network.eval()
 
@@ -207,11 +174,11 @@ def _check_sizes(layers: list[Any]) -> None:
     """Refuse layers that do not follow on one another: each takes what the one before gives."""
     if type(layers[0]).__name__ not in ("Linear", "RadialBasis"):
         damaged("the first layer of its network takes no columns")
-    sizes: Sizes = {}
+    sizes: schemas.Sizes = {}
     for layer in layers:
         for name, tensor in [*layer.named_parameters(recurse=False), *layer.named_buffers()]:
             axes = _AXES[type(layer).__name__, name]
-            if not fits(tuple(tensor.shape), axes, sizes):
+            if not schemas.fits(tuple(tensor.shape), axes, sizes):
                 damaged("the layers of its network do not follow on one another")
         if "out" in sizes:
             sizes["d"] = sizes.pop("out")
@@ -223,20 +190,20 @@ def _check_sizes(layers: list[Any]) -> None:
 class SVCCodec(Codec):
     """A machine of two classes, fitted to dense rows, without probabilities.
 
-    A new machine is fitted to two rows, which prepares all that the installed scikit-learn keeps in
-    one, and then given what the saved one had learnt, some of it under the names in `PRIVATE`.
+    A new one is fitted to two rows, which prepares all that the installed scikit-learn keeps in it,
+    and then given what the saved one had learnt, some of it under the names in `PRIVATE`.
     """
 
     def encode(self, value: Any) -> dict[str, Any]:
         params: dict[str, Any] = value.get_params(deep=False)
         if params.pop("probability", False) is True:
-            raise ModelFileError("SVC cannot be saved with probability=True.")
+            raise schemas.ModelFileError("SVC cannot be saved with probability=True.")
         if not hasattr(value, "support_vectors_"):
             return params
         if isinstance(value.support_vectors_, np.ndarray) and len(value.classes_) == 2:
             state = {k: getattr(value, k) for k in _SVC_LEARNT if k != "gamma_"}
             return params | state | {"gamma_": float(value._gamma)}
-        raise ModelFileError("SVC can be saved with two classes and dense rows only.")
+        raise schemas.ModelFileError("SVC can be saved with two classes and dense rows only.")
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         from sklearn.svm import SVC  # slow to import, and few models have one
@@ -245,13 +212,13 @@ class SVCCodec(Codec):
         params = {part: parts[part] for part in parts if part not in state}
         known = SVC().get_params(deep=False)
         known.pop("probability", None)
-        check_names(params, name, required=_SVC_PARAMETERS, optional=known)
+        schemas.check_names(params, name, required=_SVC_PARAMETERS, optional=known)
         if not state:
             return SVC(**params)
-        check(params, _SVC_PARAMETERS, name, sizes={})
-        check_names(state, name, required=_SVC_LEARNT)
-        sizes: Sizes = {}
-        check(state, _SVC_LEARNT, name, sizes=sizes)
+        schemas.check(params, _SVC_PARAMETERS, name, sizes={})
+        schemas.check_names(state, name, required=_SVC_LEARNT)
+        sizes: schemas.Sizes = {}
+        schemas.check(state, _SVC_LEARNT, name, sizes=sizes)
         counts = state["n_support_"].tolist()
         if min(counts) < 0 or sum(counts) != sizes["n"]:
             damaged("the support vectors of a machine are not as many as it says")
@@ -261,21 +228,17 @@ class SVCCodec(Codec):
 
 def _with_state(svm: Any, state: dict[str, Any]) -> Any:
     """The machine with what was learnt, in the types and signs that its own code relies on."""
-    doubles = {
-        name: np.ascontiguousarray(state[name], dtype=np.float64)
-        for name in ("support_vectors_", "dual_coef_", "intercept_")
-    }
-    attributes = doubles | {
+    doubles = ("support_vectors_", "dual_coef_", "intercept_")
+    attributes = {k: np.ascontiguousarray(state[k], dtype=np.float64) for k in doubles} | {
         "support_": np.ascontiguousarray(state["support_"], dtype=np.int32),
         "_n_support": np.ascontiguousarray(state["n_support_"], dtype=np.int32),
-        "_dual_coef_": -doubles["dual_coef_"],
-        "_intercept_": -doubles["intercept_"],
         "_gamma": float(state["gamma_"]),
         "classes_": state["classes_"],
     }
+    attributes |= {f"_{k}": -attributes[k] for k in ("dual_coef_", "intercept_")}
     missing = sorted(set(attributes) - set(vars(svm)))
     if missing:
-        raise ModelFileError(
+        raise schemas.ModelFileError(
             f"The model file holds a support vector machine, which the scikit-learn installed "
             f"cannot build again: its SVC has no {', '.join(missing)}. Install an older "
             f"scikit-learn, or fit the model again."
@@ -286,10 +249,7 @@ def _with_state(svm: Any, state: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class DetectorCodec(Codec):
-    """A detector: its parameters and its model.
-
-    In the file, `plan` is True if it is that of the model; every fit settles how it reads labels.
-    """
+    """A detector: its parameters and its model; `plan` is True if it is that of the model."""
 
     def encode(self, value: Any) -> dict[str, Any]:
         params = value.get_params(deep=False)
@@ -312,8 +272,8 @@ class DetectorCodec(Codec):
 
     def checked(self, parts: dict[str, Any], name: str) -> tuple[Model | None, dict[str, Any]]:
         """The model, if it is fitted, and the parameters, if they fit together."""
-        schemas = {**_PARAMETERS, "model_": kept(Model)}
-        check_parts(parts, schemas, name, optional=schemas)
+        known = {**_PARAMETERS, "model_": schemas.kept(Model)}
+        schemas.check_parts(parts, known, name, optional=known)
         model, params = parts.get("model_"), {p: parts[p] for p in parts if p != "model_"}
         asked = Promise(**{name: params[name] for name in _PROMISE if name in params})
         if model is not None and asked != model.promise:
@@ -334,8 +294,8 @@ class ModelCodec(DetectorCodec):
 PRIVATE = ("_dual_coef_", "_gamma", "_intercept_", "_n_support")  # of scikit-learn's SVC
 _SVC_PARAMETERS = {
     "kernel": word("linear", "rbf", "poly", "sigmoid"),
-    "degree": plain(
-        "a whole number from 0 to 1000", lambda value: type(value) is int and 0 <= value <= 1000
+    "degree": schemas.plain(
+        "a whole number from 0 to 1000", lambda v: type(v) is int and 0 <= v <= 1000
     ),
     "coef0": NUMBER,
     "gamma": either(word("scale", "auto"), NUMBER),
@@ -349,22 +309,19 @@ _SVC_LEARNT = {
     "n_support_": array_of(2, kinds="i"),
     "dual_coef_": array_of(1, "n"),
     "intercept_": array_of(1),
-    "classes_": CLASSES,
+    "classes_": schemas.CLASSES,
     "gamma_": NUMBER,
 }
 _PROMISE = ("false_alarm_rate", "confidence", "unseen_rate")
 _PARAMETERS: Mapping[str, Schema] = {
-    "normal": either(NONE, LABEL),
-    "false_alarm_rate": RATE,
-    "confidence": either(NONE, RATE),
-    "unseen_rate": RATE,
-    "n_landmarks": either(NONE, WHOLE),
-    "bandwidth": either(NONE, POSITIVE),
-    "alpha": either(NONE, POSITIVE),
+    "normal": either(NONE, schemas.LABEL),
+    "false_alarm_rate": schemas.RATE,
+    "confidence": either(NONE, schemas.RATE),
+    "unseen_rate": schemas.RATE,
+    **dict.fromkeys(("n_landmarks", "window"), either(NONE, WHOLE)),
+    **dict.fromkeys(("bandwidth", "alpha", "unlabelled_weight"), either(NONE, schemas.POSITIVE)),
     "unlabelled": word("auto", "trusted", "doubted"),
-    "unlabelled_weight": either(NONE, POSITIVE),
     "plan": either(word(None, True), instance("plan.Plan")),
-    "window": either(NONE, WHOLE),
     "random_state": either(NONE, NUMBER),
     "config": either(NONE, instance("config.Config")),
 }
@@ -377,7 +334,7 @@ _AXES: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("Distance", "centre"): ("k", "d"),
 }
 _MAPS, _ROWS = array_of(None, None, None), array_of(None, None)
-_SHARE = plain("a number from 0 to 1", lambda value: type(value) is float and 0 <= value <= 1)
+_SHARE = schemas.plain("a number from 0 to 1", lambda v: type(v) is float and 0 <= v <= 1)
 _BUMPS = ("activations.GaussianBump", "activations.TanhBump")
 _HEADS = (*_BUMPS, "activations.Ridge", "activations.Sigmoid", "activations.RadialBasis")
 _HEAD = instance(*_HEADS)
@@ -394,6 +351,10 @@ def _tensor(values: np.ndarray) -> Any:
     return torch.as_tensor(values)
 
 
+def _of_head(cls: Any, parts: dict[str, Any]) -> Any:
+    return cls(parts["head"])
+
+
 _layer = partial(LayerCodec, "eqsep.networks.layers")
 _LAYERS: dict[str, Codec] = {
     "networks.Linear": _layer(
@@ -406,19 +367,9 @@ _LAYERS: dict[str, Codec] = {
         {"head": instance("activations.RadialBasis"), "distance": word(False, True)},
         lambda cls, parts: cls(1, 1, head=parts["head"], distance=parts["distance"]),
     ),
-    "networks.Bump": _layer(
-        {"sigma": _ROWS},
-        {"head": instance(*_BUMPS)},
-        lambda cls, parts: cls(parts["head"], sigma=1.0),
-    ),
-    "networks.LeakyReLU": _layer(
-        {}, {"head": instance("activations.LeakyReLU")}, lambda cls, parts: cls(parts["head"])
-    ),
-    "networks.Activate": _layer(
-        {},
-        {"head": instance(*_HEADS, "activations.LeakyReLU")},
-        lambda cls, parts: cls(parts["head"]),
-    ),
+    "networks.Bump": _layer({"sigma": _ROWS}, {"head": instance(*_BUMPS)}, _of_head),
+    "networks.LeakyReLU": _layer({}, {"head": instance("activations.LeakyReLU")}, _of_head),
+    "networks.Activate": _layer({}, {"head": instance(*_HEADS, "activations.LeakyReLU")}, _of_head),
     "networks.BatchNorm": _layer(
         dict.fromkeys(("weight", "bias", "mean", "variance"), _ROWS),
         {"momentum": _SHARE, "eps": _SHARE},
@@ -430,17 +381,23 @@ _LAYERS: dict[str, Codec] = {
     "networks.Network": NetworkCodec("eqsep.networks.layers"),
 }
 _GAMMA = either(word("median"), NUMBER)
+_SETTINGS = schemas.entries(NUMBER, among=("gamma", "degree", "coef0"))
+_SOLVER = {"max_iter": WHOLE, "tol": NUMBER}
+_KINDS = array_of(None, kinds="biufU")
 _KERNELS = tuple(f"kernels.{k}" for k in ("RBF", "Exponential", "Laplacian", "PairwiseKernel"))
 _LENGTHS = array_of("d", finite=False)
 _SCALES = Schema(
     f"{_LENGTHS.description} of numbers above 0",  # infinite for a column that never varied
     lambda value, sizes: _LENGTHS.accepts(value, sizes) and bool((value > 0).all()),
 )
-_DEVICE = word("auto", "cpu", "cuda")
 _FRAME = instance("planes.Frame", length=lambda frame: len(frame.centre), axis="d")
-_COLUMNS = instance("network.Columns", length=lambda c: len(c.frame.centre), axis="d")
-_NETWORK = instance("layers.Network", length=_n_inputs, axis="d")
 _HISTORY = instance("training.History")
+_NETWORK = {
+    "device": word("auto", "cpu", "cuda"),
+    "columns_": instance("network.Columns", length=lambda c: len(c.frame.centre), axis="d"),
+    "network_": instance("layers.Network", length=_n_inputs, axis="d"),
+    "history_": _HISTORY,
+}
 
 
 def _fitted(axis: str, *names: str) -> Schema:
@@ -448,32 +405,23 @@ def _fitted(axis: str, *names: str) -> Schema:
     return instance(*names, length=lambda made: getattr(made, "n_features_in_", 0), axis=axis)
 
 
+_LOSSES = array_of("epochs", "k", finite=False)
+_activation = partial(RecordCodec, "eqsep.activations")
+_kernel = partial(RecordCodec, "eqsep.engine.kernels")
 _PIECES: dict[str, Codec] = {
-    "activations.GaussianBump": RecordCodec("eqsep.activations", {"sigma": NUMBER, "mu": NUMBER}),
-    "activations.TanhBump": RecordCodec("eqsep.activations", {"sigma": NUMBER}),
-    "activations.Ridge": RecordCodec("eqsep.activations", {}),
-    "activations.Sigmoid": RecordCodec("eqsep.activations", {}),
-    "activations.RadialBasis": RecordCodec("eqsep.activations", {"gamma": NUMBER}),
-    "activations.LeakyReLU": RecordCodec("eqsep.activations", {"leak": NUMBER}),
-    "losses.SquaredLoss": RecordCodec("eqsep.losses", {}),
-    "losses.LogisticLoss": RecordCodec("eqsep.losses", {}),
-    "kernels.RBF": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
-    "kernels.Exponential": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
+    "activations.GaussianBump": _activation({"sigma": NUMBER, "mu": NUMBER}),
+    "activations.TanhBump": _activation({"sigma": NUMBER}),
+    **dict.fromkeys(("activations.Ridge", "activations.Sigmoid"), _activation({})),
+    "activations.RadialBasis": _activation({"gamma": NUMBER}),
+    "activations.LeakyReLU": _activation({"leak": NUMBER}),
+    **dict.fromkeys(("losses.SquaredLoss", "losses.LogisticLoss"), RecordCodec("eqsep.losses", {})),
+    **dict.fromkeys(("kernels.RBF", "kernels.Exponential"), _kernel({"gamma": _GAMMA})),
     "kernels.Laplacian": StateCodec("eqsep.engine.kernels"),
-    "kernels.PairwiseKernel": RecordCodec(
-        "eqsep.engine.kernels",
-        {
-            "metric": word(*PAIRWISE),
-            "params": entries(NUMBER, among=("gamma", "degree", "coef0")),
-        },
-    ),
-    "solvers.BFGS": RecordCodec("eqsep.solvers", {"max_iter": WHOLE, "tol": NUMBER}),
-    "solvers.LBFGS": RecordCodec(
-        "eqsep.solvers", {"max_iter": WHOLE, "tol": NUMBER, "memory": WHOLE}
-    ),
+    "kernels.PairwiseKernel": _kernel({"metric": word(*PAIRWISE), "params": _SETTINGS}),
+    "solvers.BFGS": RecordCodec("eqsep.solvers", _SOLVER),
+    "solvers.LBFGS": RecordCodec("eqsep.solvers", _SOLVER | {"memory": WHOLE}),
     "labels.Labels": RecordCodec(
-        "eqsep.labels",
-        {"classes": CLASSES, "kinds": array_of(None, kinds="biufU"), "by_name": FLAG},
+        "eqsep.labels", {"classes": schemas.CLASSES, "kinds": _KINDS, "by_name": schemas.FLAG}
     ),
     "separators.Frame": RecordCodec(
         "eqsep.separators.planes", {"centre": array_of("d"), "scale": _SCALES}
@@ -484,20 +432,16 @@ _PIECES: dict[str, Codec] = {
     "networks.Training": RecordCodec(
         "eqsep.networks.training",
         {
-            "epochs": WHOLE,
+            **dict.fromkeys(("epochs", "decay_steps", "patience"), WHOLE),
             "batch_size": either(word(None), WHOLE),
             **dict.fromkeys(("learning_rate", "decay", "l2", "validation_fraction"), NUMBER),
-            "decay_steps": WHOLE,
-            "patience": WHOLE,
-            "stratify": FLAG,
-            "balanced": FLAG,
+            **dict.fromkeys(("stratify", "balanced"), schemas.FLAG),
         },
     ),
     "networks.History": RecordCodec(
         "eqsep.networks.training",
         {
-            "loss": array_of("epochs", "k", finite=False),
-            "validation_loss": array_of("epochs", "k", finite=False),
+            **dict.fromkeys(("loss", "validation_loss"), _LOSSES),
             "sigma": array_of("epochs", None, "k", finite=False),
             "best_epoch": array_of("k", kinds="i"),
         },
@@ -533,7 +477,7 @@ ESTIMATORS: dict[str, Codec] = {
         {
             "coef_": array_of("d"),
             **dict.fromkeys(("intercept_", "epsilon_", "loss_"), NUMBER),
-            "margin_class_": LABEL,
+            "margin_class_": schemas.LABEL,
             "head_": _HEAD,
             "n_iter_": WHOLE,
         },
@@ -551,8 +495,7 @@ ESTIMATORS: dict[str, Codec] = {
         _KERNEL | {"closed": word(False), "separator_": _fitted("m", "linear.EqualitySeparator")},
     ),
     "separators.TwinSeparator": EstimatorCodec(
-        "eqsep.separators.twin",
-        {"t": NUMBER, "coef_": array_of(2, "d"), "intercept_": array_of(2)},
+        "eqsep.separators.twin", {"t": NUMBER, "coef_": array_of(2, "d"), "intercept_": array_of(2)}
     ),
     "separators.HyperrectangleSeparator": EstimatorCodec(
         "eqsep.separators.hyperrectangle",
@@ -569,24 +512,14 @@ ESTIMATORS: dict[str, Codec] = {
     ),
     "separators.NetworkSeparator": EstimatorCodec(
         "eqsep.separators.network",
-        {
-            "score_by": word("membership", "distance"),
-            "device": _DEVICE,
-            "columns_": _COLUMNS,
-            "network_": _NETWORK,
-            "history_": _HISTORY,
-            "head_": _HEAD,
-        },
+        _NETWORK | {"score_by": word("membership", "distance"), "head_": _HEAD},
     ),
     "separators.DeepSAD": EstimatorCodec(
         "eqsep.separators.deep_sad",
-        {
-            "device": _DEVICE,
-            "columns_": _COLUMNS,
-            "network_": _NETWORK,
+        _NETWORK
+        | {
             "centre_": array_of("k", "code"),
             "threshold_": NUMBER,
-            "history_": _HISTORY,
             "pretraining_history_": _HISTORY,
         },
     ),
@@ -600,8 +533,7 @@ ESTIMATORS: dict[str, Codec] = {
                 *("linear.EqualitySeparator", "kernel.KernelEqualitySeparator"),
                 *("twin.TwinSeparator", "one_vs_set.OneVsSet", "network.NetworkSeparator"),
                 *("deep_sad.DeepSAD", "negative_sampling.NegativeSampling"),
-                "hyperrectangle.HyperrectangleSeparator",
-                *("detector.Detector", "SVC"),
+                *("hyperrectangle.HyperrectangleSeparator", "detector.Detector", "SVC"),
             ),
         },
     ),

@@ -2,6 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.arrays import check_weight, is_foreign, to_numpy, validate_rows
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.labels import Labels, read_labels
 
 MERGED_ROWS = 10_000
@@ -65,8 +66,7 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         """Rows, 1.0 where anomalous, and weights, without rows of weight zero.
 
         With `merge`, up to `MERGED_ROWS` rows are sorted and equal ones merged, so that the fit is
-        the same bit for bit in any order, and for a repeated row as for one of twice the weight.
-        With `one_class`, one of the two classes may be absent.
+        the same bit for bit in any order. With `one_class`, one of the classes may be absent.
         """
         X = self._numpy_rows(X, reset=True)
         labels = read_labels(y, normal=self.normal, one_class=one_class)
@@ -78,9 +78,10 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         if not one_class:
             check_both_classes(is_anomaly[counted])
         X, is_anomaly, weight = X[counted], is_anomaly[counted], weight[counted]
-        if merge and len(X) <= MERGED_ROWS:
-            return _merged(X, is_anomaly, weight)
-        return X, is_anomaly, weight
+        if not merge or len(X) > MERGED_ROWS:
+            return X, is_anomaly, weight
+        distinct, place = np.unique(np.column_stack([is_anomaly, X]), axis=0, return_inverse=True)
+        return distinct[:, 1:], distinct[:, 0], np.bincount(place.ravel(), weights=weight)
 
     def _rows(self, X: Any) -> np.ndarray:
         """Rows to score, checked against those of the fit."""
@@ -91,12 +92,11 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         return validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=reset)
 
 
-def _merged(
-    X: np.ndarray, is_anomaly: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct rows of each class, in order, each with the sum of its weights."""
-    distinct, place = np.unique(np.column_stack([is_anomaly, X]), axis=0, return_inverse=True)
-    return distinct[:, 1:], distinct[:, 0], np.bincount(place.ravel(), weights=weight)
+def check_known(known: Collection[str], **parameter: Any) -> None:
+    """Refuse a parameter that is not among those known."""
+    for name, value in parameter.items():
+        if value not in known:
+            raise ParameterError(name, expected=f"one of {sorted(known)}", got=value)
 
 
 def check_both_classes(is_anomaly: np.ndarray) -> None:

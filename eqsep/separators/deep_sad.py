@@ -28,7 +28,7 @@ from eqsep.separators.planes import least_error_width
 # eqsep.networks comes before torch, since it says what to install without it
 # isort: split
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -118,30 +118,18 @@ class DeepSAD(Separator):
             ).to(device)
         data = data_of(columns, *hold_out(is_anomaly, pretraining, rng))
         self.pretraining_history_ = fit_members(
-            network,
-            data,
-            Reconstruction(columns),
-            training=pretraining,
-            rng=rng,
-            progress=progress,
+            network, data, Reconstruction(columns), pretraining, rng=rng, progress=progress
         )
         with clear_memory_errors():
             network = Network(network.hidden, Distance(_mean_code(network, columns)))
         weight = class_weights(is_anomaly, training)
         data = data_of(columns, *hold_out(is_anomaly, training, rng))
-        self.history_ = fit_members(
-            network,
-            data,
-            attraction(is_anomaly, weight=weight, device=device),
-            training=training,
-            rng=rng,
-            progress=progress,
-        )
+        goal = attraction(is_anomaly, weight=weight, device=device)
+        self.history_ = fit_members(network, data, goal, training, rng=rng, progress=progress)
         self.network_ = network.cpu().double()
         self.centre_ = self.network_.output.centre.numpy()
-        self.threshold_ = least_error_width(
-            self._distances(X).mean(axis=1), inside=is_anomaly == 0, weight=weight
-        )
+        far = self._distances(X).mean(axis=1)
+        self.threshold_ = least_error_width(far, inside=is_anomaly == 0, weight=weight)
         return self
 
     def distances(self, X: Any) -> np.ndarray:
@@ -171,19 +159,12 @@ class DeepSAD(Separator):
 
 
 def build_autoencoder(
-    d_in: int,
-    hidden: Hidden,
-    *,
-    code: int,
-    members: Sequence[torch.Generator],
-    linear_code: bool = False,
+    d_in: int, hidden: Hidden, *, code: int, members: Sequence[Generator], linear_code: bool = False
 ) -> Network:
     """Networks whose last hidden layer is a code, from which the rest restores the rows."""
     decoder = replace(hidden, widths=hidden.widths[::-1])
-    output = nn.Sequential(
-        decoder.blocks(code, members),
-        Linear([code, *decoder.widths][-1], d_in, members=members),
-    )
+    blocks = decoder.blocks(code, members)
+    output = nn.Sequential(blocks, Linear([code, *decoder.widths][-1], d_in, members=members))
     encoder, last = hidden.blocks(d_in, members), [d_in, *hidden.widths][-1]
     if linear_code:
         encoder.append(nn.Sequential(Linear(last, code, members=members)))

@@ -16,8 +16,7 @@ _LARGEST = np.finfo(np.float64).max / 4
 class HyperrectangleSeparator(Separator):
     """|w_i·x + b_i| <= epsilon_i for all i: n equality separators that enclose the normal rows.
 
-    It is the tightest box of its directions around the normal rows, and the smallest closed region
-    that n separators make; halfspaces would need 2n. It learns from normal rows alone: anomalies
+    The tightest box of its directions around the normal rows; halfspaces would need 2n. Anomalies
     may be among the rows, and do not change it.
 
     Parameters
@@ -26,7 +25,7 @@ class HyperrectangleSeparator(Separator):
         The vectors w_i, one a row, which must be independent; the axes by default. Others make a
         parallelepiped, which can follow columns that move together.
     normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
+        As in `EqualitySeparator`.
 
     Attributes
     ----------

@@ -26,14 +26,7 @@ from eqsep.errors import UserError, UserTypeError
 from eqsep.labels import Labels, column, may_be_normal, read_labels
 from eqsep.separators.base import Separator, check_both_classes
 from eqsep.separators.linear import EqualitySeparator
-from eqsep.tables.batches import (
-    LabelledRows,
-    Source,
-    Strata,
-    prefetched,
-    sample_size,
-    source_of,
-)
+from eqsep.tables.batches import LabelledRows, Source, Strata, prefetched, sample_size, source_of
 from eqsep.tables.reading import is_stream
 
 Rows = LabelledRows[Any]  # an array of rows, of any library
@@ -58,9 +51,8 @@ def _only(closed: bool) -> Any:
 class KernelEqualitySeparator(Separator):
     """f(x) = Σ_j a_j k(x, c_j) over landmarks c_j: normal where f(x) = 1.
 
-    With `closed=True` there is no bias and the kernel is local, so f vanishes far from the
-    landmarks and the score |1 - f(x)| is 1 there: the normal region is closed, whatever was learnt.
-    The coefficients minimise
+    With `closed=True` there is no bias and the kernel is local, so far from the landmarks f is 0
+    and the score |1 - f(x)| is 1: the normal region is closed. The coefficients minimise
 
         Σ w (f(x) - t)² + alpha ||a||²,   t = 1 for a normal row and `target` for an anomalous one,
 
@@ -93,10 +85,8 @@ class KernelEqualitySeparator(Separator):
         2 alpha / (total weight) on its mean loss.
     chunk_size : int, default=2048
         The most rows held as kernel values at once.
-    normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
-    random_state : int, RandomState or None, default=None
-        Draws the landmarks.
+    normal, random_state
+        As in `EqualitySeparator`; the latter draws the landmarks.
 
     Attributes
     ----------
@@ -116,15 +106,14 @@ class KernelEqualitySeparator(Separator):
 
     Notes
     -----
-    The decision threshold on |1 - f| is 1/2, half of what a far row scores. It is not learnt, so
-    only the sums are kept of the rows.
+    The decision threshold on |1 - f| is 1/2, half of what a far row scores.
 
     The sums are taken in double precision. Pieces in any order give the coefficients of one fit to
     a relative 2e-16 λ / alpha or better, where λ is the largest eigenvalue of G. Rows of single
-    precision are scored in it: off by the rounding of a kernel value there, times Σ |a_j|.
+    precision are scored in it.
 
-    A torch tensor in means torch out: landmarks, sums and scores stay on its device. Rows to score
-    must come in the library of the fit.
+    Landmarks, sums and scores of a torch tensor stay on its device, and rows to score must come in
+    the library of the fit.
 
     Examples
     --------
@@ -178,9 +167,9 @@ class KernelEqualitySeparator(Separator):
         check_both_classes(is_anomaly)
         kernel = _checked_kernel(self)
         self._set_landmarks(X, is_anomaly, kernel)
-        self.labels_, self.classes_ = labels, labels.classes
         if self.closed:
-            return self._record(self._sums(X, is_anomaly, weight))
+            return self._record(self._sums(X, is_anomaly, weight), labels)
+        self.labels_, self.classes_ = labels, labels.classes
         return self._fit_separator(X, is_anomaly, weight)
 
     @_only(closed=True)
@@ -206,8 +195,7 @@ class KernelEqualitySeparator(Separator):
         if first:
             self._set_landmarks(X, is_anomaly, kernel)
         sums = self._sums(X, is_anomaly, weight)
-        self.labels_, self.classes_ = labels, labels.classes
-        return self._record(sums if first else self._statistics + sums)
+        return self._record(sums if first else self._statistics + sums, labels)
 
     @_only(closed=True)
     def merge(self, other: "KernelEqualitySeparator") -> Self:
@@ -219,23 +207,20 @@ class KernelEqualitySeparator(Separator):
         check_is_fitted(self)
         check_is_fitted(other)
         _check_mergeable(self, other)
-        self.labels_ = self.labels_.including(other.labels_.kinds)
-        self.classes_ = self.labels_.classes
-        return self._record(self._statistics + other._statistics)
+        labels = self.labels_.including(other.labels_.kinds)
+        return self._record(self._statistics + other._statistics, labels)
 
     @_only(closed=True)
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Unlearn rows that were learnt, exactly up to rounding; landmarks taken from them stay."""
-        X = self._rows(X)
-        X, is_anomaly, weight = self._piece(X, y, sample_weight, self.labels_)
-        sums = self._sums(X, is_anomaly, weight)
+        sums = self._sums(*self._piece(self._rows(X), y, sample_weight, self.labels_))
         if (sums.weight > self.weight_sum_ * (1 + 1e-9)).any():
             raise UserError(
                 f"Cannot forget more than was learnt: (normal, anomalous) rows of weight "
                 f"{sums.weight.tolist()} were given, {self.weight_sum_.tolist()} were learnt. Pass "
                 f"rows and weights as they were learnt."
             )
-        return self._record(self._statistics - sums)
+        return self._record(self._statistics - sums, self.labels_)
 
     def decision_function(self, X: Any) -> Any:
         """|1 - f(x)| - 1/2, or the decision function of the separator of kernel values."""
@@ -327,8 +312,7 @@ class KernelEqualitySeparator(Separator):
             sums = more if sums is None else sums + more
         assert sums is not None  # there is a batch, or there would be no stream
         check_both_classes(np.flatnonzero(sums.weight))
-        self.labels_, self.classes_ = labels, labels.classes
-        return self._record(sums)
+        return self._record(sums, labels)
 
     def _set_landmarks(self, X: Any, is_anomaly: np.ndarray, kernel: Kernel) -> None:
         """Take the landmarks given, or choose them among `X`; read the bandwidth off them."""
@@ -353,8 +337,8 @@ class KernelEqualitySeparator(Separator):
         total = np.array([weight[is_anomaly == 0].sum(), weight[is_anomaly == 1].sum()])
         return self._map.statistics(X, target, weight, total=total)
 
-    def _record(self, sums: Statistics) -> Self:
-        self.coef_ = sums.solve(self.alpha)
+    def _record(self, sums: Statistics, labels: Labels) -> Self:
+        self.coef_, self.labels_, self.classes_ = sums.solve(self.alpha), labels, labels.classes
         self.gram_, self.moment_, self.weight_sum_ = sums.gram, sums.moment, sums.weight
         return self
 
@@ -365,15 +349,11 @@ class KernelEqualitySeparator(Separator):
                 f"closed=False is fitted in NumPy, got {type(X).__name__}. Pass X.numpy(), or set "
                 f"closed=True, which takes tensors."
             )
-        separator = self.separator
-        if separator is None:
-            separator = EqualitySeparator(
-                margin_class=self.classes_[0],
-                alpha=2 * self.alpha / weight.sum(),
-                random_state=self.random_state,
-            )
+        normal, alpha = self.classes_[0], 2 * self.alpha / weight.sum()
+        usual = EqualitySeparator(margin_class=normal, alpha=alpha, random_state=self.random_state)
         y = self.classes_[is_anomaly.astype(int)]
-        separator = clone(separator).set_params(normal=self.classes_[0])
+        separator = clone(usual if self.separator is None else self.separator)
+        separator.set_params(normal=normal)
         self.separator_ = separator.fit(self._map.features(X), y, sample_weight=weight)
         return self
 
@@ -440,8 +420,7 @@ def begin_stream(
 ) -> Stream:
     """Read batches once for a sample, or the first ones where they cannot be read again.
 
-    `check` makes an array of the rows of a batch. Rows that may have the label `normal` are sampled
-    apart from the others.
+    Rows that may have the label `normal` are sampled apart from the others.
     """
 
     def batches() -> Iterator[Rows]:
@@ -465,12 +444,11 @@ def begin_stream(
 
 def _first_rows(batches: Iterator[Rows]) -> Stream:
     first: list[Rows] = []
-    n_rows, is_whole = 0, True
+    is_whole = True
     for rows in batches:
         first.append(rows)
-        n_rows += len(rows.y)
-        if n_rows > sample_size(rows.rows.shape[1]):
-            is_whole = False
+        is_whole = sum(len(one.y) for one in first) <= sample_size(rows.rows.shape[1])
+        if not is_whole:
             break
     if not first:
         raise UserError(_NO_ROWS)

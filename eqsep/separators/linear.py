@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from eqsep.activations import GaussianBump, Head
 from eqsep.errors import ParameterError, UserError
 from eqsep.losses import Loss, as_loss
-from eqsep.separators.base import Separator
+from eqsep.separators.base import Separator, check_known
 from eqsep.separators.planes import (
     Frame,
     Search,
@@ -30,10 +30,9 @@ class EqualitySeparator(Separator):
     """1(|w·x + b| <= epsilon): a class lies on the hyperplane, the other anywhere off it.
 
     The hyperplane minimises the mean loss of the head at w·x + b plus alpha / 2 · ||w||², over
-    several starts and, with `margin_class="auto"`, over both choices of the class in the margin.
-    Rows of one class only leave nothing to search for: the hyperplane meets none of them, its
-    margin is that of the absent class, and all rows are of the class that was seen. To learn from
-    normal rows alone, wrap it in `NegativeSampling`.
+    several starts and, with `margin_class="auto"`, over both choices of the class in the margin. If
+    rows are of one class only, all are of that class: to learn from normal rows alone, wrap it in
+    `NegativeSampling`.
 
     Parameters
     ----------
@@ -51,8 +50,8 @@ class EqualitySeparator(Separator):
     n_init : int, default=10
         How many random starts are made for each margin class.
     init : {"informed", "normal"}, default="informed"
-        "informed" standardises the columns while fitting and adds planes fitted in closed form to
-        the random starts; "normal" starts from standard normal weights in the columns as they are.
+        "informed" standardises columns and adds planes fitted in closed form to the random starts;
+        "normal" starts from standard normal weights in the columns as they are.
     rule : {"epsilon", "strict"}, default="epsilon"
         "epsilon" learns the margin's half-width from the training rows; "strict" asks for the
         plane itself, up to rounding.
@@ -108,7 +107,7 @@ class EqualitySeparator(Separator):
         targets = np.column_stack([1 - is_anomaly, is_anomaly])[:, sides]
         reach = search.head.half_width
         if is_anomaly.min() < is_anomaly.max():
-            starts = self._starts(rows, targets, weight, reach=reach, rng=rng)
+            starts = self._starts(rows, targets, weight, reach, rng)
             found, side = search.run(rows, targets, weight, starts, rng=rng)
         else:
             found, side = search.at(rows, targets, weight, plane_beyond(rows, reach=2 * reach))
@@ -144,9 +143,8 @@ class EqualitySeparator(Separator):
             )
         if loss.needs_logarithm and not head.has_logarithm:
             raise UserError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
-        for name, value, known in [("init", self.init, _FRAMES), ("rule", self.rule, _RULES)]:
-            if value not in known:
-                raise ParameterError(name, expected=f"one of {sorted(known)}", got=value)
+        check_known(_FRAMES, init=self.init)
+        check_known(("epsilon", "strict"), rule=self.rule)
         if not (self.n_init >= 1 and self.alpha >= 0):
             raise UserError(
                 f"n_init must be at least 1 and alpha at least 0, got n_init={self.n_init!r} and "
@@ -166,13 +164,7 @@ class EqualitySeparator(Separator):
         return [self.classes_.tolist().index(self.margin_class)]
 
     def _starts(
-        self,
-        rows: np.ndarray,
-        targets: np.ndarray,
-        weight: np.ndarray,
-        *,
-        reach: float,
-        rng: np.random.RandomState,
+        self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, reach: float, rng: Any
     ) -> list[np.ndarray]:
         """Random starts, the same for each side, behind the closed-form ones of that side."""
         drawn = rng.standard_normal((self.n_init, rows.shape[1]))
@@ -186,21 +178,21 @@ class EqualitySeparator(Separator):
 
     def distance(self, X: Any) -> np.ndarray:
         """|w·x + b| / ||w||: how far each row lies from the hyperplane."""
-        X = self._rows(X)
-        return distance(X, self.coef_, self.intercept_)
+        return distance(self._rows(X), self.coef_, self.intercept_)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """|w·x + b| - epsilon where the normal class is in the margin, its negative elsewhere."""
-        X = self._rows(X)
-        outside = np.abs(signed_distance(X, self.coef_, self.intercept_)) - self.epsilon_
+        z = signed_distance(self._rows(X), self.coef_, self.intercept_)
+        outside = np.abs(z) - self.epsilon_
         return outside if self.margin_class_ == self.classes_[0] else -outside
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The head's membership for the margin class, 1/2 at epsilon; one column a class."""
-        X = self._rows(X)
-        reach = 1e100 * self.epsilon_
-        z = np.clip(signed_distance(X, self.coef_, self.intercept_), -reach, reach) / self.epsilon_
-        p = self.head_.membership(z * self.head_.half_width)
+        z, reach = (
+            signed_distance(self._rows(X), self.coef_, self.intercept_),
+            1e100 * self.epsilon_,
+        )
+        p = self.head_.membership(np.clip(z, -reach, reach) / self.epsilon_ * self.head_.half_width)
         in_margin = self.classes_ == self.margin_class_
         return np.where(in_margin, p[:, None], 1 - p[:, None])
 
@@ -209,4 +201,3 @@ _FRAMES = {
     "informed": Frame.standard,
     "normal": lambda X, weight: Frame.identity(X.shape[1]),  # noqa: ARG005  same signature
 }
-_RULES = ("epsilon", "strict")

@@ -19,9 +19,8 @@ from eqsep.separators.scores import anomaly_score
 class NegativeSampling(Separator):
     """Any classifier, fitted on the rows and on anomalies drawn uniformly around them.
 
-    The anomalies fill the box [min - margin · range, max + margin · range] of each column of the
-    training rows, so the classifier has to separate the normal rows from everywhere else. Seen
-    anomalies are kept.
+    The anomalies fill the box [min - margin · range, max + margin · range] of each column, so the
+    classifier has to separate the normal rows from everywhere else. Seen anomalies are kept.
 
     Parameters
     ----------
@@ -36,9 +35,8 @@ class NegativeSampling(Separator):
         1 / `ratio` if that is below 1, where the estimator takes weights. Otherwise each counts 1.
     margin : float, default=0.05
         How far the box reaches beyond the rows, as a share of their range.
-    normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
-    random_state : int, RandomState or None, default=None
+    normal, random_state
+        As in `EqualitySeparator`.
 
     Attributes
     ----------
@@ -50,9 +48,8 @@ class NegativeSampling(Separator):
 
     Notes
     -----
-    In d columns the share of the box that normal rows take up falls exponentially with d, so ever
-    fewer of the drawn anomalies lie close to them. In few columns the drawn anomalies overlap with
-    the normal rows and, with a large `ratio`, outnumber them there. Unless they are `balanced`, the
+    In many columns ever fewer of the drawn anomalies lie close to the normal rows. In few columns
+    they overlap with them and, with a large `ratio`, outnumber them there: unless `balanced`, the
     threshold then leans towards the anomaly; the ranking stays useful.
 
     Examples
@@ -98,20 +95,18 @@ class NegativeSampling(Separator):
                 f"anomalous one ({listed(labels.kinds)}). Pass normal=... if that is normal."
             )
         rng = check_random_state(self.random_state)
-        self.low_, self.high_ = _box(X, margin=self.margin)
+        low, high = X.min(axis=0), X.max(axis=0)
+        reach = self.margin * high - self.margin * low
+        self.low_, self.high_ = low - reach, high + reach
         n_drawn = max(1, round(self.ratio * int((is_anomaly == 0).sum())))
         share = rng.uniform(size=(n_drawn, len(self.low_)))
         drawn = self.low_ * (1 - share) + self.high_ * share
         estimator = _seeded(clone(self.estimator), rng)
         weights = {}
         if self.balanced and self.ratio > 1 and has_fit_parameter(estimator, "sample_weight"):
-            each = [np.ones(len(X)), np.full(len(drawn), 1 / self.ratio)]
-            weights["sample_weight"] = np.concatenate(each)
-        self.estimator_ = estimator.fit(
-            np.concatenate([X, drawn]),
-            np.concatenate([is_anomaly, np.ones(len(drawn), dtype=int)]),
-            **weights,
-        )
+            weights["sample_weight"] = np.repeat([1, 1 / self.ratio], [len(X), n_drawn])
+        rows, anomalous = np.concatenate([X, drawn]), np.append(is_anomaly, np.ones(n_drawn, int))
+        self.estimator_ = estimator.fit(rows, anomalous, **weights)
         self.classes_ = labels.classes
         return self
 
@@ -128,17 +123,8 @@ class NegativeSampling(Separator):
         return self.estimator_.predict_proba(rows)
 
 
-def _box(X: np.ndarray, *, margin: float) -> tuple[np.ndarray, np.ndarray]:
-    """The corners of the box around the rows, `margin` of their range farther out."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    reach = margin * high - margin * low
-    return low - reach, high + reach
-
-
 def _seeded(estimator: Any, rng: np.random.RandomState) -> Any:
     """The estimator with a seed for each `random_state` that is None."""
-    parameters = sorted(estimator.get_params().items())
-    open_seeds = [
-        name for name, value in parameters if name.endswith("random_state") and value is None
-    ]
-    return estimator.set_params(**{name: int(rng.randint(2**31 - 1)) for name in open_seeds})
+    seeds = {k: v for k, v in estimator.get_params().items() if k.endswith("random_state")}
+    unset = sorted(name for name, value in seeds.items() if value is None)
+    return estimator.set_params(**{name: int(rng.randint(2**31 - 1)) for name in unset})

@@ -27,7 +27,7 @@ from eqsep.networks.trainer import (
     outputs,
 )
 from eqsep.networks.training import Progress, as_progress, as_training
-from eqsep.separators.base import Separator
+from eqsep.separators.base import Separator, check_known
 from eqsep.separators.planes import Frame
 from eqsep.theory import Layer, closing_number
 
@@ -63,22 +63,12 @@ class Choice:
         return clone(piece)
 
 
+_BUMP, _RBF = activations.GaussianBump, activations.RadialBasis
 HEADS = Choice(
-    "head",
-    {
-        "equality": activations.GaussianBump,
-        "halfspace": activations.Sigmoid,
-        "rbf": activations.RadialBasis,
-    },
-    activations.Head,
+    "head", {"equality": _BUMP, "halfspace": activations.Sigmoid, "rbf": _RBF}, activations.Head
 )
 ACTIVATIONS = Choice(
-    "activation",
-    {
-        "bump": activations.GaussianBump,
-        "leaky_relu": activations.LeakyReLU,
-        "rbf": activations.RadialBasis,
-    },
+    "activation", {"bump": _BUMP, "leaky_relu": activations.LeakyReLU, "rbf": _RBF}
 )
 
 
@@ -103,13 +93,11 @@ class NetworkSeparator(Separator):
     learn_sigma : bool, default=False
         Whether each hidden layer learns the width of its bumps.
     closed : bool, default=True
-        Whether the last bias is held off the surface instead of learnt. Hidden bumps vanish far
-        away, so a far row then lies where that bias puts it, outside. It matters for an equality
-        head over one hidden layer, of bumps or of RBFs without batch normalisation; for other
-        networks see `eqsep.theory.network_closedness`.
+        Whether the last bias is held off the surface instead of learnt, so that far rows, where
+        hidden bumps vanish, are outside. It matters for an equality head over one hidden layer, of
+        bumps or of RBFs without batch normalisation; see `eqsep.theory.network_closedness`.
     batch_norm : bool, default=False
-        Whether each hidden layer is normalised over the batch, before its activation (after it for
-        an RBF). On small tables it usually hurts.
+        Whether each hidden layer is normalised over the batch. On small tables it usually hurts.
     loss : {"logistic", "squared"} or Loss, default="logistic"
     n_members : int, default=10
     training : Training, default=None
@@ -123,9 +111,8 @@ class NetworkSeparator(Separator):
     progress : callable or None, default=None
         Called as progress(done, total) after each epoch, with the epochs done and the most there
         can be; done is total once all members have stopped. Not kept in files.
-    normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
-    random_state : int, RandomState or None, default=None
+    normal, random_state
+        As in `EqualitySeparator`.
 
     Attributes
     ----------
@@ -179,11 +166,8 @@ class NetworkSeparator(Separator):
             inside = torch.as_tensor(1 - is_anomaly, dtype=torch.float32, device=device)[:, None]
             weight = torch.as_tensor(class_weights(is_anomaly, training), device=device)[:, None]
             data = data_of(self.columns_.tensor(X, device=device), *rows)
-
-        criterion = MembershipLoss(inside, weight, loss, head)
-        self.history_ = fit_members(
-            network, data, criterion, training=training, rng=rng, progress=progress
-        )
+        goal = MembershipLoss(inside, weight, loss, head)
+        self.history_ = fit_members(network, data, goal, training, rng=rng, progress=progress)
         self.network_, self.head_ = network.cpu().double(), head
         return self
 
@@ -226,10 +210,7 @@ class NetworkSeparator(Separator):
         loss = as_loss(self.loss)
         if loss.needs_logarithm and not head.has_logarithm:
             raise UserError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
-        if self.score_by not in _SCORES:
-            raise ParameterError(
-                "score_by", expected=f"one of {sorted(_SCORES)}", got=self.score_by
-            )
+        check_known(_SCORES, score_by=self.score_by)
         check_counts(n_members=[self.n_members], hidden=self.hidden)
         hidden = Hidden(tuple(self.hidden), activation, self.learn_sigma, self.batch_norm)
         return head, hidden, loss, as_training(self.training)

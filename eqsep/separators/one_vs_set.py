@@ -7,8 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.svm import SVC
 
-from eqsep.errors import ParameterError
-from eqsep.separators.base import Separator
+from eqsep.separators.base import Separator, check_known
 from eqsep.separators.planes import Frame
 
 _CANDIDATES = 256
@@ -38,7 +37,7 @@ class OneVsSet(Separator):
     tol : float, default=1e-6
         As in `sklearn.svm.SVC`. With many rows, 1e-3 takes a fraction of the time.
     normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
+        As in `EqualitySeparator`.
 
     Attributes
     ----------
@@ -70,17 +69,10 @@ class OneVsSet(Separator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine, then set the two planes."""
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
-        if self.ranking not in _RANKINGS:
-            expected = f"one of {sorted(_RANKINGS)}"
-            raise ParameterError("ranking", expected=expected, got=self.ranking)
+        check_known(_RANKINGS, ranking=self.ranking)
         self.frame_ = Frame.standard(X, weight / weight.sum())
-        svm = SVC(
-            kernel=self.kernel,
-            C=self.C,
-            gamma=self.gamma,
-            class_weight="balanced" if self.balanced else None,
-            tol=self.tol,
-        )
+        svm = SVC(kernel=self.kernel, C=self.C, gamma=self.gamma, tol=self.tol)
+        svm.set_params(class_weight="balanced" if self.balanced else None)
         self.svm_ = svm.fit(self.frame_.columns(X), is_anomaly, sample_weight=weight)
         s = self._towards_normal(X)
         self.near_, self.far_ = _planes(s, is_anomaly == 1, weight, trade_off=self.trade_off)

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
@@ -15,6 +15,7 @@ from eqsep.solvers import BFGS, LBFGS, Goal, Solution
 SCREENED_ROWS = 10_000
 DENSE_WEIGHTS = 100
 CLOSED_FORM_STARTS = 2
+Starts = list[np.ndarray]  # for each side, (j, d)
 _LARGEST = np.finfo(np.float64).max / 4  # so that differences stay finite
 
 
@@ -32,11 +33,7 @@ class Frame:
 
     @classmethod
     def standard(cls, X: np.ndarray, weight: np.ndarray, *, keep_constant: bool = False) -> Self:
-        """Mean 0 and variance 1 in every column.
-
-        A column that never varied has no bearing (its scale is inf), or with `keep_constant` the
-        scale of its own size, so that a new value in it is seen.
-        """
+        """Mean 0 and variance 1 in all columns that vary; others count if `keep_constant`."""
         size = np.maximum(np.abs(X).max(axis=0), np.finfo(np.float64).tiny)
         unit = X / size
         mean = weight @ unit
@@ -79,11 +76,7 @@ def distance(X: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
 def closed_form_starts(
     rows: np.ndarray, inside: np.ndarray, weight: np.ndarray, *, reach: float
 ) -> np.ndarray:
-    """Planes with the margin class close by and the rest far off, without a search.
-
-    They minimise the ratio of the mean squared distances of the two classes, which is a
-    generalised eigenvalue problem; scaled so that the other class lies about `reach` away.
-    """
+    """Planes of the least ratio of both classes' mean squared distances, the other `reach` away."""
     d = rows.shape[1]
     share = np.where(inside, weight, 0.0)
     near = (rows * share[:, None]).T @ rows / share.sum()
@@ -117,10 +110,7 @@ def plane_through(rows: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def least_error_width(distance: np.ndarray, *, inside: np.ndarray, weight: np.ndarray) -> float:
-    """The half-width with the least training error, in the middle of its widest gap.
-
-    Rows up to the width count as inside. The width may leave all rows out, or hold all of them.
-    """
+    """The half-width with the least training error, in the middle of its widest gap."""
     order = np.argsort(distance)
     edges = np.concatenate([[0.0], distance[order], [2 * distance[order[-1]]]])
     lost = np.where(inside, weight, 0.0)[order]
@@ -146,25 +136,16 @@ def warn_unless_converged(found: Solution, best: int) -> None:
 
 @dataclass(frozen=True)
 class Search:
-    """Minimise the loss from many starts as one batch, whichever class each puts in the margin.
-
-    The last `n_biases` weights of a start are biases: the penalty leaves them alone.
-    """
+    """Minimise the loss from many starts as one batch, whichever class each puts in the margin."""
 
     head: Head
     loss: Loss
     alpha: float
     solver: BFGS | LBFGS | None
-    n_biases: int = 1
+    n_biases: int = 1  # the last weights of a start, which the penalty leaves alone
 
     def run(
-        self,
-        rows: np.ndarray,
-        targets: np.ndarray,
-        weight: np.ndarray,
-        starts: list[np.ndarray],
-        *,
-        rng: np.random.RandomState,
+        self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, starts: Starts, *, rng: Any
     ) -> tuple[Solution, np.ndarray]:
         """Where the starts arrive, and the side of each: `starts[s]` go with `targets[:, s]`.
 
@@ -186,22 +167,19 @@ class Search:
         side = np.arange(targets.shape[1])
         weights = np.tile(w, (len(side), 1))
         value, gradient = self._goal(rows, targets, weight)(weights, side)
-        largest = np.abs(gradient).max(axis=1)
         solution = Solution(
             weights=weights,
             value=value,
-            gradient_norm=largest,
+            gradient_norm=np.abs(gradient).max(axis=1),
             converged=np.isfinite(value),
             n_iter=np.zeros(len(side), int),
         )
         return solution, side
 
     def _minimise(
-        self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, starts: list[np.ndarray]
+        self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, starts: Starts
     ) -> tuple[Solution, np.ndarray]:
-        solver = self.solver
-        if solver is None:
-            solver = BFGS() if rows.shape[1] <= DENSE_WEIGHTS else LBFGS()
+        solver = self.solver or (BFGS() if rows.shape[1] <= DENSE_WEIGHTS else LBFGS())
         side = np.repeat(np.arange(len(starts)), [len(s) for s in starts])
         goal = self._goal(rows, targets[:, side], weight)
         return solver.minimise(goal, np.concatenate(starts)), side

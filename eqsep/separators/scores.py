@@ -13,9 +13,8 @@ from eqsep.labels import label_objects, read_labels
 def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
     """The score of each row by a fitted estimator, larger for the more anomalous.
 
-    That is `decision_function`, or the probability of not being normal where there is none. The
-    score of scikit-learn's outlier detectors, and of a classifier whose normal class sorts last, is
-    negated.
+    That is `decision_function`, negated for scikit-learn's outlier detectors and where the normal
+    class sorts last, or the probability of not being normal where there is none.
 
     Parameters
     ----------
@@ -52,8 +51,8 @@ def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
 def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = None) -> float:
     """The average precision of a fitted estimator on labels of any kind, names included.
 
-    Pass it as `scoring=`: scikit-learn's own scorers go by the order of the labels, which for names
-    is alphabetical, and refuse several kinds. Rows without a label (None, NaN) are left out.
+    Pass it as `scoring=`: scikit-learn's own scorers go by the order of the labels, and refuse
+    several kinds. Rows without a label (None, NaN) are left out.
 
     Parameters
     ----------

@@ -29,9 +29,8 @@ class TwinSeparator(Separator):
         The threshold of the ratio of distances; a larger one calls more rows anomalous.
     parallel : bool, default=False
         Whether the two planes share their normal vector.
-    normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
-    random_state : int, RandomState or None, default=None
+    normal, random_state
+        As in `EqualitySeparator`.
 
     Attributes
     ----------
@@ -63,16 +62,15 @@ class TwinSeparator(Separator):
         template = EqualitySeparator() if self.separator is None else clone(self.separator)
         rng = check_random_state(self.random_state)
         if self.parallel:
-            planes = _parallel_planes(template, X, is_anomaly, weight, rng=rng)
+            planes = _parallel_planes(template, X, is_anomaly, weight, rng)
         else:
-            sides = [
-                clone(template).set_params(margin_class=side, random_state=rng)
-                for side in (0.0, 1.0)
-            ]
-            fitted = [side.fit(X, is_anomaly, sample_weight=weight) for side in sides]
-            planes = [(side.coef_, side.intercept_) for side in fitted]
-        self.coef_ = np.stack([coef for coef, _ in planes])
-        self.intercept_ = np.array([intercept for _, intercept in planes])
+            planes = []
+            for side in (0.0, 1.0):
+                separator = clone(template).set_params(margin_class=side, random_state=rng)
+                separator.fit(X, is_anomaly, sample_weight=weight)
+                planes.append((separator.coef_, separator.intercept_))
+        coefs, intercepts = zip(*planes, strict=True)
+        self.coef_, self.intercept_ = np.stack(coefs), np.array(intercepts)
         return self
 
     def distances(self, X: Any) -> np.ndarray:
@@ -88,18 +86,9 @@ class TwinSeparator(Separator):
 
 
 def _parallel_planes(
-    template: EqualitySeparator,
-    X: np.ndarray,
-    is_anomaly: np.ndarray,
-    weight: np.ndarray,
-    *,
-    rng: np.random.RandomState,
+    template: EqualitySeparator, X: np.ndarray, is_anomaly: np.ndarray, weight: np.ndarray, rng: Any
 ) -> list[tuple[np.ndarray, float]]:
-    """Two planes w·x + b₁ = 0 and w·x + b₂ = 0, learnt together.
-
-    Each row occurs twice, with the bias of the one plane and with that of the other, and is
-    asked to lie on the plane of its own class and off the other.
-    """
+    """Two planes w·x + b₁ = 0 and w·x + b₂ = 0, learnt together from each row with either bias."""
     search = replace(template.search(), n_biases=2)
     frame = Frame.standard(X, weight)
     columns = frame.columns(X)
