@@ -4,6 +4,7 @@ import gc
 import os
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 # The longest first: of two processes none is left with one of these when the other has ended.
 LONGEST = (
@@ -85,6 +86,15 @@ def is_extra(item):
 def pytest_ignore_collect(collection_path, config):
     """Files of which no test is wanted are not even imported."""
     return True if config.option.markexpr == "not extra" and collection_path.name in EXTRA else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Files without an example are not searched for any, nor imported for that."""
+    found = yield
+    if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+        return [each for each in found if not isinstance(each, DoctestModule)]
+    return found
 
 
 def pytest_collection_modifyitems(items):
