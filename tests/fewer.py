@@ -48,11 +48,11 @@ def few_trees():
 
 @contextmanager
 def plain_pictures():
-    """All is drawn, where it would be without a search for room: that is half of a picture."""
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    """All is drawn once, where it would be without a search for room: a third of a picture."""
+    from matplotlib.figure import Figure
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ConstrainedLayoutEngine, "execute", lambda *_: None)
+        patch.setattr(Figure, "get_layout_engine", lambda _: None)
         yield
 
 
