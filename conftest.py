@@ -4,6 +4,7 @@ import gc
 import os
 
 import pytest
+from _pytest.doctest import DoctestModule
 
 # The longest first: of two processes none is left with one of these when the other has ended.
 LONGEST = (
@@ -33,13 +34,14 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn's array API che
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """What is imported and collected stays to the end: to look for garbage in it is a fifth of the
-    time that collecting takes, and again a part of that of every test."""
+    """Collect garbage rarely: by default it takes a fifth of the time of collecting tests, whose
+    objects all stay to the end, and a tenth of that of running them."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
         gc.enable()
 
 
@@ -87,6 +89,15 @@ def is_extra(item):
 def pytest_ignore_collect(collection_path, config):
     """Files of which no test is wanted are not even imported."""
     return True if config.option.markexpr == "not extra" and collection_path.name in EXTRA else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Files without an example are not searched for any, nor imported for that."""
+    found = yield
+    if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+        return [each for each in found if not isinstance(each, DoctestModule)]
+    return found
 
 
 def pytest_collection_modifyitems(items):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fewer import few_draws, plain_pictures
+from fewer import few_draws, few_trees, plain_pictures, templates_compiled_once
 from hypothesis import settings
 
 settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test asserts a time
@@ -16,16 +16,25 @@ REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / 
 
 # Files of pictures: what is in them has its place.
 LAID_OUT = {"test_displays.py", "test_plots.py", "test_readme.py", "test_report.py"}
+# Files in which the settings as shipped are the point.
+SHIPPED = {"test_golden.py", "test_peers.py", "test_readme.py", "test_shipped_settings.py"}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def fewer(request):
-    """Fewer draws in all files, and in most plain pictures."""
+    """Fewer draws in all files, and in most fewer trees and plain pictures."""
     name = request.path.name
     with (
         few_draws(),
+        nullcontext() if name in SHIPPED else few_trees(),
         nullcontext() if name in LAID_OUT else plain_pictures(),
     ):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def shared_templates():
+    with templates_compiled_once():
         yield
 
 

@@ -1,6 +1,7 @@
 """A workspace for tests of the console: pumps with alarms that look alike, and names that bite."""
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,11 @@ class Consoled:
     """A workspace with its application, and the token of a person of each role."""
 
     ws: Workspace
-    app: Any
     tokens: dict[str, str]
+
+    @cached_property
+    def app(self) -> Any:
+        return create_app(self.ws, limits=Limits(requests=10_000))
 
 
 def pump_rows(centre, n, *, seed, machine="m1", spread=0.3):
@@ -32,6 +36,7 @@ def pump_rows(centre, n, *, seed, machine="m1", spread=0.3):
     return [{"heat": x, "load": y, "machine": machine} for x, y in points]
 
 
+@cache
 def _pumps() -> Detector:
     rows = pump_rows((0, 0), 500, seed=0, spread=1.0) + pump_rows((6, 0), 30, seed=1)
     rows = [{"heat": row["heat"], "load": row["load"]} for row in rows]
@@ -41,6 +46,7 @@ def _pumps() -> Detector:
     return detector.fit(rows, ["normal"] * 500 + ["leak"] * 30)
 
 
+@cache
 def _hostile() -> Detector:
     values = np.random.default_rng(2).normal(size=500).tolist()
     rows = [{COLUMN: value, "name": "usual"} for value in values]
@@ -58,4 +64,4 @@ def consoled(url: str) -> Consoled:
     ws.intake.take("hostile", [{COLUMN: 40.0 + i, "name": VALUE} for i in range(3)])
     ws.intake.take("hostile", [{COLUMN: 50.0, "name": ENTITY}])
     tokens = {role: ws.people.issue(role, role, by="test") for role in ("view", "judge", "admin")}
-    return Consoled(ws, create_app(ws, limits=Limits(requests=10_000)), tokens)
+    return Consoled(ws, tokens)

@@ -1,6 +1,7 @@
-"""Fewer draws and plainer pictures: these take much of the time of tests."""
+"""Fewer draws and trees, plainer pictures, templates read once: these take much time of tests."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -24,10 +25,50 @@ def few_draws():
 
 
 @contextmanager
-def plain_pictures():
-    """All is drawn, where it would be without a search for room: that is half of a picture."""
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
+def few_trees():
+    """Few trees in detectors without a config of their own, and in the forests of peers."""
+    from eqsep import Detector
+    from eqsep.evaluation.peers import Peer
+
+    resolved, build = Detector._resolved_config, Peer.build
+
+    def with_few(detector):
+        config = resolved(detector)
+        return config if detector.config else replace(config, n_trees=10, n_trees_per_fold=8)
+
+    def build_few(peer, **settings):
+        is_forest = "Forest" in getattr(peer.make, "__name__", "")
+        return build(peer, **({"n_estimators": 20} if is_forest else {}) | settings)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ConstrainedLayoutEngine, "execute", lambda *_: None)
+        patch.setattr(Detector, "_resolved_config", with_few)
+        patch.setattr(Peer, "build", build_few)
+        yield
+
+
+@contextmanager
+def plain_pictures():
+    """All is drawn once, where it would be without a search for room: a third of a picture."""
+    from matplotlib.figure import Figure
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "get_layout_engine", lambda _: None)
+        yield
+
+
+@contextmanager
+def templates_compiled_once():
+    """Templates are compiled once for all applications and reports, which each have their own."""
+    from jinja2 import Environment
+
+    compiled, kept = Environment.compile, {}
+
+    def compile_once(environment, source, name=None, filename=None, **options):
+        key = source, name, filename, *options.items()
+        if key not in kept:
+            kept[key] = compiled(environment, source, name, filename, **options)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Environment, "compile", compile_once)
         yield

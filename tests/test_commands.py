@@ -1009,7 +1009,7 @@ def test_a_pipe_may_end_early(folder, model, tmp_path, words, first):
     """As before `| head -2`: standard output is closed while rows are still coming."""
     rows = (folder / "new.csv").read_bytes()
     header, rest = rows.split(b"\n", 1)
-    (tmp_path / "long.csv").write_bytes(header + b"\n" + rest * 60)
+    (tmp_path / "long.csv").write_bytes(header + b"\n" + rest * 12)
     with eqsep(*words, model, tmp_path / "long.csv") as process:
         assert process.stdout.readline().startswith(first)
         process.stdout.close()

@@ -101,9 +101,11 @@ def h(x):
 def compiled_functions():
     """All compiled functions of the package, how they are compiled, and foreign names in them."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
-        for name, *found in functions_of(ast.parse(path.read_text(encoding="utf-8"))):
-            yield f"{module}.{name}", *found
+        text = path.read_text(encoding="utf-8")
+        if any(f"@{compiler}" in text for compiler in COMPILERS):
+            module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+            for name, *found in functions_of(ast.parse(text)):
+                yield f"{module}.{name}", *found
 
 
 def functions_of(tree):
