@@ -172,16 +172,16 @@ def make_process(
 
 def _check(n_normal_runs: int, n_fault_runs: int, *, n_rows: int, setpoint_spread: float) -> None:
     if min(n_normal_runs, n_fault_runs) < 0 or n_normal_runs + n_fault_runs == 0:
-        asked = f"n_normal_runs={n_normal_runs} and n_fault_runs={n_fault_runs} leave no run to"
-        expected = "expected at least one, and none below 0. Ask for more runs."
-        raise UserError(f"{asked} simulate: {expected}")
+        runs = f"n_normal_runs={n_normal_runs} and n_fault_runs={n_fault_runs}"
+        expected = "expected at least one, and none below 0"
+        raise UserError(f"{runs} leave no run to simulate: {expected}. Ask for more runs.")
     if n_rows < 4:
         expected = "expected at least 4 rows, of which the first quarter is without a fault"
         raise UserError(f"n_rows={n_rows} is too short for a run: {expected}. Ask for more rows.")
     if not 0 <= setpoint_spread <= _WIDEST_SPREAD:
-        asked = f"setpoint_spread={setpoint_spread} is not a share that the plant can hold"
-        expected = f"expected 0 to {_WIDEST_SPREAD}. Choose, for instance, 0.02."
-        raise UserError(f"{asked}: {expected}")
+        spread = f"setpoint_spread={setpoint_spread} is not a share that the plant can hold"
+        expected = f"expected 0 to {_WIDEST_SPREAD}"
+        raise UserError(f"{spread}: {expected}. Choose, for instance, 0.02.")
 
 
 def _amounts(kinds: np.ndarray, *, n_rows: int, rng: Any) -> dict[str, np.ndarray]:
