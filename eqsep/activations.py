@@ -97,12 +97,6 @@ def _power_of_smallest(z: Any, power: float) -> float:
     return float(namespace(z).finfo(z.dtype).smallest_normal) ** power
 
 
-def _away_from_zero(z: Any) -> Any:
-    """`z` held so far from zero that 1 / z³ is finite."""
-    xp, floor = namespace(z), _power_of_smallest(z, 0.3)
-    return xp.where(xp.abs(z) < floor, xp.full_like(z, floor), z)
-
-
 def _complement(log_p: Any) -> Any:
     """1 - p from log p <= 0: exact where p is close to 1, and its inverse is finite."""
     xp, floor = namespace(log_p), _power_of_smallest(log_p, 0.75)
@@ -206,7 +200,9 @@ class TanhBump(ProbabilisticHead):
 
     def _ratio(self, z: Any) -> tuple[Any, Any]:
         """q = (sigma / z)² and its derivative -2 q / z, finite whatever sigma is."""
-        u = _away_from_zero(z / self.sigma)
+        u = z / self.sigma
+        xp, floor = namespace(u), _power_of_smallest(u, 0.3)
+        u = xp.where(xp.abs(u) < floor, xp.full_like(u, floor), u)  # so that 1 / u³ is finite
         q = (1 / u) ** 2
         return q, -2 * q / u / self.sigma
 

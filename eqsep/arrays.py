@@ -40,9 +40,8 @@ def resolve_device(device: str) -> Any:
     try:
         import torch
     except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"device={device!r} needs PyTorch. Install it with: pip install 'eqsep[nn]'"
-        ) from error
+        message = f"device={device!r} needs PyTorch. Install it with: pip install 'eqsep[nn]'"
+        raise MissingExtraError(message) from error
     known = ("auto", "cpu", "cuda")
     if device not in known:
         raise ParameterError("device", expected=f"one of {known}", got=device)

@@ -1,9 +1,6 @@
 """A client of the service, with the standard library alone.
 
-from eqsep.client import Client
-
-service = Client("http://127.0.0.1:8000", token)
-service.score("payments", [{"amount": 12.5, "country": "NO"}])
+Client("http://127.0.0.1:8000", token).score("payments", [{"amount": 12.5, "country": "NO"}])
 """
 
 import json

@@ -19,8 +19,8 @@ from eqsep.networks import (
     train,
 )
 from eqsep.networks.backpropagation import ArraySteps, Unknown
-from eqsep.networks.criteria import Attraction, MembershipLoss, Reconstruction
 from eqsep.networks.steps import Steps, steps_for
+from eqsep.networks.training import Attraction, MembershipLoss, Reconstruction
 from eqsep.separators.deep_sad import build_autoencoder
 
 N, D, K = 90, 7, 3

@@ -11,8 +11,8 @@ from eqsep import DeepSAD
 from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis, Sigmoid
 from eqsep.datasets import make_hyperplane
 from eqsep.networks import Distance, Hidden, Linear, Training, member_streams
-from eqsep.networks.criteria import Reconstruction
 from eqsep.networks.trainer import class_weights
+from eqsep.networks.training import Reconstruction
 from eqsep.separators.deep_sad import attraction, build_autoencoder
 
 QUICK = Training(epochs=40, batch_size=40, learning_rate=1.5e-2)

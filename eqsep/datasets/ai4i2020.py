@@ -63,7 +63,12 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
         names = (*(f"{_TYPE}={value}" for value in _TYPES), *_NUMERIC)
         numeric = [table[name][:, None] for name in _NUMERIC]
         X = np.hstack([table[_TYPE][:, None] == _TYPES, *numeric], dtype=np.float64)
-    return Table(X=X, kind=_kinds(table), feature_names=names)
+    flags = np.column_stack([table[name] == 1 for name in _FLAGS])
+    n_flags = flags.sum(axis=1)
+    without = np.where(table[_FAILURE] == 1, "unassigned", "normal")
+    one = np.array(_FLAGS)[flags.argmax(axis=1)]
+    kind = np.select([n_flags == 0, n_flags == 1], [without, one], "several")
+    return Table(X=X, kind=kind, feature_names=names)
 
 
 def _read(path: Path) -> np.ndarray:
@@ -81,12 +86,3 @@ def _read(path: Path) -> np.ndarray:
         if unknown:
             _SOURCE.refuse(path, f"{name} is one of {list(values)}, got {unknown}")
     return table
-
-
-def _kinds(table: np.ndarray) -> np.ndarray:
-    """One kind for every row, by its flags."""
-    flags = np.column_stack([table[name] == 1 for name in _FLAGS])
-    n_flags = flags.sum(axis=1)
-    without = np.where(table[_FAILURE] == 1, "unassigned", "normal")
-    one = np.array(_FLAGS)[flags.argmax(axis=1)]
-    return np.select([n_flags == 0, n_flags == 1], [without, one], "several")

@@ -83,10 +83,8 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
     if is_published(path, file):
         return path
     if path.exists():
-        raise UserError(
-            f"{path} is not the {file.name} that was published: its sha256 is another one. Move it "
-            "away, and fetch again."
-        )
+        other = f"{path} is not the {file.name} that was published: its sha256 is another one"
+        raise UserError(f"{other}. Move it away, and fetch again.")
     path.parent.mkdir(parents=True, exist_ok=True)  # first: if this fails, nothing is fetched
     data = _downloaded(file, path, progress=progress)
     if not _is_content(data, file):

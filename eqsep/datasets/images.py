@@ -200,8 +200,8 @@ def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
     Returns
     -------
     Table
-        With the kinds "normal" and "defect", and 1,000 features x1, x2, ... The files do not say
-        which defect an image shows.
+        With the kinds "normal" and "defect", since the files do not say which defect an image
+        shows, and 1,000 features x1, x2, ...
     """
     if object not in MVTEC_OBJECTS:
         raise UserError(f"Unknown object {object!r}: expected one of {', '.join(MVTEC_OBJECTS)}.")
@@ -229,8 +229,7 @@ def _images(
     folders: Mapping[str, Path], suffixes: Collection[str]
 ) -> tuple[Sequence[Path], np.ndarray]:
     """The paths in each kind's folder, sorted, and the kind of each; none may be without."""
-    paths: list[Path] = []
-    kinds: list[str] = []
+    found: list[tuple[Path, str]] = []
     for kind, folder in folders.items():
         inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in suffixes)
         if not inside:
@@ -238,17 +237,15 @@ def _images(
                 f"There are no images in {folder}: expected files that end in one of "
                 f"{', '.join(suffixes)}. Put some there, or take the folder away."
             )
-        paths += inside
-        kinds += [kind] * len(inside)
-    return paths, np.array(kinds)
+        found += [(path, kind) for path in inside]
+    return [path for path, _ in found], np.array([kind for _, kind in found])
 
 
 def _folders(root: Path) -> list[str]:
     """The names of the folders in `root`, sorted; hidden ones are passed over."""
     if not root.is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {root}. Expected a folder with a folder for each kind of image."
-        )
+        expected = "Expected a folder with a folder for each kind of image."
+        raise FileNotFoundError(f"There is no folder {root}. {expected}")
     return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 
@@ -288,11 +285,10 @@ def _rows(paths: Sequence[Path], *, embed: Embedding) -> np.ndarray:
             f"The embedding was given {len(paths)} images and returned an array of shape "
             f"{X.shape}: expected ({len(paths)}, n_features), a row for each image."
         )
-    bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
-    if len(bad):
-        raise UserError(
-            f"The embedding of {paths[bad[0]]} has values that are not finite. Expected numbers."
-        )
+    for path, row in zip(paths, X, strict=True):
+        if not np.isfinite(row).all():
+            what = f"The embedding of {path}"
+            raise UserError(f"{what} has values that are not finite. Expected numbers.")
     return X
 
 
@@ -325,8 +321,7 @@ def _places(paths: Sequence[Path], *, embed: Embedding, cache: Any) -> list[Path
     readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]  # two names never share a folder
     folder = Path(cache).expanduser() / f"{readable}-{digest}"
-    contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
-    return [folder / f"{content}.npy" for content in contents]
+    return [folder / f"{hashlib.sha256(p.read_bytes()).hexdigest()}.npy" for p in paths]
 
 
 def _kept(place: Path | None) -> np.ndarray | None:

@@ -85,7 +85,12 @@ def make_mixed_demo(
         usual = {column: values[rows] for column, values in columns.items()}
         for column, values in change(len(rows), usual, rng).items():
             columns[column][rows] = values
-    columns = _gaps(columns, rng)
+    columns |= {  # what is not recorded
+        "items": np.where(rng.uniform(size=n_samples) < 0.03, np.nan, columns["items"]),
+        "distance_km": np.where(columns["channel"] == "online", np.nan, columns["distance_km"]),
+    }
+    unknown = rng.uniform(size=n_samples) < 0.01
+    columns["country"] = np.where(unknown, np.array(None), columns["country"])
     X = frame_of(columns) if as_frame else _dicts(columns)
     return Table(X=X, kind=kind, feature_names=tuple(columns))
 
@@ -162,16 +167,6 @@ def _moments(hour: np.ndarray, rng: Any) -> np.ndarray:
     """Moments at these hours of random days."""
     day = rng.randint(_DAYS, size=len(hour))
     return _START + (86_400 * day + 3_600 * hour).astype("timedelta64[s]")
-
-
-def _gaps(columns: Columns, rng: Any) -> Columns:
-    """The columns with what is not recorded missing."""
-    n = len(columns["time"])
-    return columns | {
-        "items": np.where(rng.uniform(size=n) < 0.03, np.nan, columns["items"]),
-        "distance_km": np.where(columns["channel"] == "online", np.nan, columns["distance_km"]),
-        "country": np.where(rng.uniform(size=n) < 0.01, None, columns["country"]),
-    }
 
 
 def _dicts(columns: Columns) -> Sequence[dict[str, Any]]:

@@ -1,9 +1,7 @@
 """A made-up process: sensors that move together, runs in time, ten kinds of fault.
 
-The plant has two tanks in series, an exchanger between them and four loops of PI control. All runs
-are simulated side by side: every quantity is an array with one value a run. Flows are in l/s,
-levels in m, pressures in bar, temperatures in °C, power in kW, valves open from 0 to 1 and are read
-in percent.
+All runs are simulated side by side: every quantity is an array with one value a run. Flows are in
+l/s, levels in m, pressures in bar, temperatures in °C, power in kW; valves open from 0 to 1.
 """
 
 from collections.abc import Mapping
@@ -130,10 +128,8 @@ def make_process(
     Notes
     -----
     Feed comes through a valve into tank 1, is pumped through a valve and a heat exchanger into tank
-    2, and leaves it through a valve as product; a hot medium heats the exchanger through a fourth
-    valve. PI controllers move the valves to hold both levels, the flow between the tanks and the
-    temperature of tank 2. What comes from outside varies, with memories of 10 to 60 minutes, and
-    sensors have white noise. The kinds:
+    2, and leaves it through a valve as product; a fourth valve lets in a hot medium. PI controllers
+    hold both levels, the flow between the tanks and the temperature of tank 2. The kinds:
 
     - "feed step": the feed is 2 to 4 K colder at once;
     - "cold medium": the medium gets 3 to 6 K colder in 20 minutes;
@@ -176,20 +172,16 @@ def make_process(
 
 def _check(n_normal_runs: int, n_fault_runs: int, *, n_rows: int, setpoint_spread: float) -> None:
     if min(n_normal_runs, n_fault_runs) < 0 or n_normal_runs + n_fault_runs == 0:
-        raise UserError(
-            f"n_normal_runs={n_normal_runs} and n_fault_runs={n_fault_runs} leave no run to "
-            "simulate: expected at least one, and none below 0. Ask for more runs."
-        )
+        runs = f"n_normal_runs={n_normal_runs} and n_fault_runs={n_fault_runs}"
+        expected = "expected at least one, and none below 0"
+        raise UserError(f"{runs} leave no run to simulate: {expected}. Ask for more runs.")
     if n_rows < 4:
-        raise UserError(
-            f"n_rows={n_rows} is too short for a run: expected at least 4 rows, of which the "
-            "first quarter is without a fault. Ask for more rows."
-        )
+        expected = "expected at least 4 rows, of which the first quarter is without a fault"
+        raise UserError(f"n_rows={n_rows} is too short for a run: {expected}. Ask for more rows.")
     if not 0 <= setpoint_spread <= _WIDEST_SPREAD:
-        raise UserError(
-            f"setpoint_spread={setpoint_spread} is not a share that the plant can hold: expected "
-            f"0 to {_WIDEST_SPREAD}. Choose, for instance, 0.02."
-        )
+        spread = f"setpoint_spread={setpoint_spread} is not a share that the plant can hold"
+        expected = f"expected 0 to {_WIDEST_SPREAD}"
+        raise UserError(f"{spread}: {expected}. Choose, for instance, 0.02.")
 
 
 def _amounts(kinds: np.ndarray, *, n_rows: int, rng: Any) -> dict[str, np.ndarray]:
@@ -257,9 +249,8 @@ class Plant:
         pipe = _PIPE * (1 + fault["blocked pipe"])
         opening = 1 / (_TRANSFER_VALVE * np.maximum(transfer, 0.01)) ** 2
         suction = _HEAD_OF_WATER * self.level[0]
-        squared = (wear * _PUMP_HEAD + suction - _RISE) / (
-            wear * _PUMP_SLOPE + pipe + _EXCHANGER + opening
-        )
+        resistance = wear * _PUMP_SLOPE + pipe + _EXCHANGER + opening
+        squared = (wear * _PUMP_HEAD + suction - _RISE) / resistance
         flow = np.sqrt(squared)
         head = wear * (_PUMP_HEAD - _PUMP_SLOPE * squared)
         drop = np.maximum(_RISE + _HEAD_OF_WATER * self.level[1] - now["product_pressure"], 0.0)
@@ -305,9 +296,8 @@ class Plant:
         transfer, feed = flows["transfer_flow"], flows["feed_flow"]
         content = _AREA * self.level
         gained = np.array([feed - transfer, transfer - flows["product_flow"] - fault["leak"]])
-        carried = np.array([feed, transfer]) * (
-            np.array([now["feed_temperature"], self.outlet[0]]) - self.temperature
-        )
+        inlet = np.array([now["feed_temperature"], self.outlet[0]])
+        carried = np.array([feed, transfer]) * (inlet - self.temperature)
         lost = _LOSS / _HEAT_CAPACITY * (self.temperature - now["ambient_temperature"])
         self.temperature = self.temperature + STEP * (carried - lost) / content
         self.level = np.clip(self.level + STEP * gained / _AREA, _LOWEST, _HIGHEST)
@@ -331,8 +321,7 @@ class Plant:
 def simulate(surroundings: Values, setpoints: Values, faults: Values, *, rng: Any) -> np.ndarray:
     """The readings of all runs at all steps, (n_steps, n_sensors, n_runs).
 
-    `surroundings`, the set point of the transfer flow among them, and the amounts of `faults` are
-    (n_steps, n_runs); the `setpoints` of the other loops, by what they hold, are (n_runs,).
+    `surroundings` and `faults` are (n_steps, n_runs), `setpoints`, by what they hold, (n_runs,).
     """
     n_steps, n_runs = surroundings["transfer_setpoint"].shape
     deviation = np.array(list(SENSORS.values()))[:, None]

@@ -129,9 +129,8 @@ def frame_of(columns: Mapping[str, np.ndarray]) -> Any:
     try:
         pandas = import_module("pandas")
     except ImportError as error:
-        raise MissingExtraError(
-            "as_frame=True needs pandas: pip install pandas, or take arrays with as_frame=False."
-        ) from error
+        how = "pip install pandas, or take arrays with as_frame=False"
+        raise MissingExtraError(f"as_frame=True needs pandas: {how}.") from error
     texts = {name: c.astype(object) for name, c in columns.items() if c.dtype.kind == "U"}
     return pandas.DataFrame({**columns, **texts})
 

@@ -12,10 +12,8 @@ from eqsep.errors import UserError
 _UCI = "https://archive.ics.uci.edu/dataset"
 _SHUTTLE = Source(title="Shuttle", folder="shuttle", url=f"{_UCI}/148/statlog+shuttle")
 _SHUTTLE_COLUMNS = tuple(f"x{i}" for i in range(1, 10))
-_SHUTTLE_KINDS = {
-    **{1: "normal", 2: "fpv close", 3: "fpv open", 4: "high"},
-    **{5: "bypass", 6: "bpv close", 7: "bpv open"},
-}
+_STATES = ("normal", "fpv close", "fpv open", "high", "bypass", "bpv close", "bpv open")
+_SHUTTLE_KINDS = dict(enumerate(_STATES, start=1))
 
 _SATIMAGE = Source(title="Satimage", folder="satimage", url=f"{_UCI}/146/statlog+landsat+satellite")
 _SATIMAGE_COLUMNS = tuple(f"pixel{p}_band{b}" for p in range(1, 10) for b in range(1, 5))

@@ -1,9 +1,7 @@
 """The paper's synthetic problems: Boolean functions, a hyperplane, two Gaussians, three circles.
 
-All but `make_logic` return a `Split` with `n_samples` training and as many test rows, shuffled.
 `protocol="corrected"` draws what the paper's text describes, or what is right where the text
-slips; `protocol="paper"` draws what produced the published numbers. Where the paper speaks of the
-positive class it means the normal one; here 1 is the anomaly throughout.
+slips; `protocol="paper"` draws what produced the published numbers.
 """
 
 from collections.abc import Sequence

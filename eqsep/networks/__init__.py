@@ -10,9 +10,8 @@ from eqsep.errors import MissingExtraError
 try:
     import torch  # noqa: F401  all modules below need it: here it is missed first
 except ModuleNotFoundError as error:
-    raise MissingExtraError(
-        "eqsep's networks need PyTorch. Install it with: pip install 'eqsep[nn]'"
-    ) from error
+    message = "eqsep's networks need PyTorch. Install it with: pip install 'eqsep[nn]'"
+    raise MissingExtraError(message) from error
 
 from eqsep.networks.layers import (
     Activate,

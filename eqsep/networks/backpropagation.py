@@ -234,11 +234,10 @@ class ArraySteps:
         return losses.sum(axis=1)
 
     def _adam(self) -> None:
-        plan, (b1, b2) = self._training, _BETAS
-        rate = plan.learning_rate * plan.decay ** (self._n_steps // plan.decay_steps)
+        (b1, b2), rate = _BETAS, self._training.rate(self._n_steps)
         self._n_steps += 1
         root = sqrt(1 - b2**self._n_steps)
-        slopes = self._slopes + self._decay * self._values if plan.l2 else self._slopes
+        slopes = self._slopes + self._decay * self._values if self._training.l2 else self._slopes
         self._first += (1 - b1) * (slopes - self._first)
         self._second += (1 - b2) * (slopes * slopes - self._second)
         size = rate * root / (1 - b1**self._n_steps)

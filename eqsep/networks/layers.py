@@ -17,13 +17,7 @@ Members = Sequence[Generator] | None  # the stream of each, or torch's own
 
 
 class Linear(nn.Module):
-    """x W + b: k linear maps side by side.  (n, k, d_in) -> (n, k, d_out)
-
-    >>> Linear(3, 2)(torch.zeros(5, 3)).shape
-    torch.Size([5, 2])
-    >>> Linear(3, 2, n_members=4)(torch.zeros(5, 1, 3)).shape
-    torch.Size([5, 4, 2])
-    """
+    """x W + b: k linear maps side by side.  (n, k, d_in) -> (n, k, d_out)"""
 
     def __init__(
         self,
@@ -44,10 +38,7 @@ class Linear(nn.Module):
 
 
 class RadialBasis(nn.Module):
-    """exp(-gamma ||x - c||²) for learnable centres c.  (n, k, d_in) -> (n, k, d_out)
-
-    With `distance` it gives the distances ||x - c|| themselves, for a head to judge.
-    """
+    """exp(-gamma ||x - c||²), or ||x - c||, of learnt centres c.  (n, k, d_in) -> (n, k, d_out)"""
 
     def __init__(
         self,
@@ -72,12 +63,7 @@ class RadialBasis(nn.Module):
 
 
 class Bump(nn.Module):
-    """A bump of each input, with one sigma a layer and member, fixed or learnt.  (…, d) -> (…, d)
-
-    >>> model = nn.Sequential(nn.Linear(4, 3), Bump(sigma=0.5, learn_sigma=True), nn.Linear(3, 1))
-    >>> model(torch.zeros(2, 4)).shape
-    torch.Size([2, 1])
-    """
+    """A bump of each input, with a sigma a layer and member, fixed or learnt.  (…, d) -> (…, d)"""
 
     def __init__(
         self,
@@ -190,19 +176,18 @@ class Hidden:
             units = RadialBasis(d_in, d_out, members=members, head=self.activation)
             return nn.Sequential(units, *norm)
         linear = Linear(d_in, d_out, members=members, bias=not norm)
-        return nn.Sequential(linear, *norm, self._activate(len(members)))
+        active: nn.Module = Activate(self.activation)
+        if self.activation.has_sigma:
+            k = len(members)
+            active = Bump(self.activation, learn_sigma=self.learn_sigma, n_members=k)
+        elif type(self.activation) is activations.LeakyReLU:
+            active = LeakyReLU(self.activation)
+        return nn.Sequential(linear, *norm, active)
 
     def blocks(self, d_in: int, members: Sequence[Generator]) -> nn.Sequential:
         """All hidden layers, from `d_in` columns on."""
         steps = zip([d_in, *self.widths], self.widths, strict=False)
         return nn.Sequential(*(self.block(a, b, members) for a, b in steps))
-
-    def _activate(self, n_members: int) -> nn.Module:
-        if self.activation.has_sigma:
-            return Bump(self.activation, learn_sigma=self.learn_sigma, n_members=n_members)
-        if type(self.activation) is activations.LeakyReLU:
-            return LeakyReLU(self.activation)
-        return Activate(self.activation)
 
 
 class Network(nn.Module):

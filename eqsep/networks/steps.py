@@ -34,8 +34,7 @@ class Steps:
 
     def _rate(self) -> float | Tensor:
         """The learning rate of the step to come."""
-        plan = self._training
-        return plan.learning_rate * plan.decay ** (self._n_steps // plan.decay_steps)
+        return self._training.rate(self._n_steps)
 
     def renew(self, going: Tensor) -> None:
         """Go on with some of the members: their weights are new tensors, their moments follow."""

@@ -207,9 +207,8 @@ class _Book:
         """Give every member its best weights back."""
         network.restore(self._best)
         network.eval()
-        pages = (self._loss, self._held, self._sigma)
-        loss, held, sigma = (torch.stack(page).cpu().numpy() for page in pages)
-        return History(loss, held, sigma, self._best_epoch.cpu().numpy())
+        pages = torch.stack(self._loss), torch.stack(self._held), torch.stack(self._sigma)
+        return History(*(page.cpu().numpy() for page in (*pages, self._best_epoch)))
 
     def _spread(self, values: Tensor) -> Tensor:
         """The values of those under way at their places among all members, NaN elsewhere."""

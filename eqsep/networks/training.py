@@ -1,19 +1,25 @@
-"""How networks are trained, on which data, and what happened: settings, data, history."""
+"""How networks are trained, for what, on which data, and what happened."""
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from eqsep.errors import UserError, UserTypeError
+from eqsep.losses import Loss
 
+# A criterion maps outputs (m, k, d) and the batch's indices (m,) to losses (m, k). One with
+# `value_and_slope`, of arrays (k, m, d), is trained in NumPy, without torch's gradients.
 Criterion = Callable[[Tensor, Tensor], Tensor]
+Pair = tuple[np.ndarray, np.ndarray]
 Progress = Callable[[int, int], None]
 
 
@@ -60,6 +66,10 @@ class Training(BaseEstimator):
         """The rows of a batch, out of `n`."""
         return min(max(n // 1000, 32), 512) if self.batch_size is None else self.batch_size
 
+    def rate(self, n_steps: int) -> float:
+        """The learning rate after so many steps."""
+        return self.learning_rate * self.decay ** (n_steps // self.decay_steps)
+
     def check(self) -> Self:
         """Refuse numbers that make no training, and say which were expected."""
         for name, (holds, expected) in _EXPECTED.items():
@@ -89,10 +99,8 @@ def as_training(training: Training | None) -> Training:
     if training is None:
         return Training()
     if not isinstance(training, Training):
-        raise UserError(
-            f"training must be an eqsep.networks.Training or None, got {training!r}. "
-            f"Write for example training=Training(epochs=100)."
-        )
+        got = f"training must be an eqsep.networks.Training or None, got {training!r}"
+        raise UserError(f"{got}. Write for example training=Training(epochs=100).")
     return training.check()
 
 
@@ -129,3 +137,58 @@ class Data(NamedTuple):
     X: Tensor
     rows: Tensor
     held_out: Tensor
+
+
+@dataclass(frozen=True)
+class MembershipLoss:
+    """The weighted loss of head(z) against who is inside; `inside` and `weight` are (n, 1)."""
+
+    inside: Tensor
+    weight: Tensor
+    loss: Loss
+    head: Any
+
+    def __call__(self, output: Tensor, index: Tensor) -> Tensor:
+        target = self.inside[index]
+        return self.weight[index] * self.loss(output[..., 0], target, head=self.head)
+
+    def value_and_slope(self, output: np.ndarray, index: np.ndarray) -> Pair:
+        target, weight = self._arrays
+        value, slope = self.loss.value_and_slope(output[..., 0], target[index], head=self.head)
+        return weight[index] * value, (weight[index] * slope)[..., None]
+
+    @cached_property
+    def _arrays(self) -> Pair:
+        return self.inside[:, 0].numpy(), self.weight[:, 0].numpy()
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """The mean squared error over the columns of each row: that of an autoencoder."""
+
+    columns: Tensor
+
+    def __call__(self, output: Tensor, index: Tensor) -> Tensor:
+        return ((output - self.columns[index][:, None, :]) ** 2).mean(dim=-1)
+
+    def value_and_slope(self, output: np.ndarray, index: np.ndarray) -> Pair:
+        miss = output - self.columns.numpy()[index]
+        return (miss**2).mean(axis=-1), 2 * miss / miss.shape[-1]
+
+
+@dataclass(frozen=True)
+class Attraction:
+    """The distance of a normal row, 1 / distance of an anomaly; `far` and `weight` are (n, 1)."""
+
+    far: Tensor
+    weight: Tensor
+
+    def __call__(self, output: Tensor, index: Tensor) -> Tensor:
+        distance = output[..., 0]
+        return self.weight[index] * torch.where(self.far[index], 1 / distance, distance)
+
+    def value_and_slope(self, output: np.ndarray, index: np.ndarray) -> Pair:
+        far, weight = self.far.numpy()[index], self.weight.numpy()[index]
+        value = np.where(far, 1 / output, output)
+        slope = np.where(far, -(value**2), np.float32(1))
+        return (weight * value)[..., 0], weight * slope

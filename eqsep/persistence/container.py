@@ -43,7 +43,11 @@ def pack(model: Tree, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
     """The bytes of a file that holds the tree `model` and the arrays it refers to."""
     entries, pieces = [], []
     for array in arrays:
-        little = np.array(array, dtype=_little(array.dtype), order="K", subok=False)
+        dtype = array.dtype.newbyteorder("<")
+        if not _DTYPE.fullmatch(dtype.str):
+            expected = "expected numbers, booleans or strings"
+            raise ModelFileError(f"an array of dtype {array.dtype} cannot be saved: {expected}.")
+        little = np.array(array, dtype=dtype, order="K", subok=False)
         if not (little.flags.c_contiguous or little.flags.f_contiguous):
             little = np.ascontiguousarray(little)
         order: Order = "C" if little.flags.c_contiguous else "F"
@@ -60,15 +64,6 @@ def pack(model: Tree, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
         )
     body = b"".join([PREFIX.pack(MAGIC, VERSION, len(header)), header, *pieces])
     return body + hashlib.sha256(body).digest()
-
-
-def _little(dtype: np.dtype) -> np.dtype:
-    """The dtype as it is in the file; refuses what has no place there."""
-    little = dtype.newbyteorder("<")
-    if not _DTYPE.fullmatch(little.str):
-        expected = "expected numbers, booleans or strings"
-        raise ModelFileError(f"an array of dtype {dtype} cannot be saved: {expected}.")
-    return little
 
 
 def check_prefix(prefix: bytes) -> int:

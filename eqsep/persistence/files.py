@@ -45,7 +45,7 @@ Codecs = Mapping[str, Codec]
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted separator or detector to one file, whole or not at all.
+    """Write a fitted separator or detector to one file, whole or not at all, as its `save` does.
 
     Parameters
     ----------
@@ -58,18 +58,6 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ModelFileError
         For what a file cannot hold: a function as a kernel, a class of your own, a random
         generator as `random_state`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from eqsep import EqualitySeparator, load_model
-    >>> X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]
-    >>> model = EqualitySeparator(random_state=0).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(model, Path(folder) / "xor.eqsep")
-    ...     load_model(Path(folder) / "xor.eqsep").predict(X)
-    array([0, 1, 1, 0])
     """
     data = model_bytes(estimator)
     with written_whole(path) as file:
@@ -79,9 +67,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
 def model_bytes(estimator: Any) -> bytes:
     """What `save_model` writes to a file."""
     if name_of(estimator) not in ESTIMATORS:
-        raise ModelFileError(
-            f"Only eqsep's separators and detectors can be saved, got {type(estimator).__name__}."
-        )
+        got = type(estimator).__name__
+        raise ModelFileError(f"Only eqsep's separators and detectors can be saved, got {got}.")
     from sklearn.utils.validation import check_is_fitted  # slow: who reads does not wait for it
 
     check_is_fitted(estimator)

@@ -138,9 +138,8 @@ def _detector(parts: Parts) -> Parts:
     config = _checked("config", lambda: Config(**weights, **own))
     reading = _reading(parts, unlabelled_weight=weights["unlabelled_weight"])
     plan = _plan(parts["feature_map_"], reading)
-    promised = {
-        k: given[k] for k in ("false_alarm_rate", "confidence", "unseen_rate") if k in given
-    }
+    names = ("false_alarm_rate", "confidence", "unseen_rate")
+    promised = {k: given[k] for k in names if k in given}
     promise = _checked("promise", lambda: Promise(**promised))
     calibration = _old(parts["calibration_"], "Calibration", ("rows", "scores"), _CALIBRATION)
     kinds, judges = _kinds(parts.get("kind_rows_"), plan)
@@ -148,25 +147,15 @@ def _detector(parts: Parts) -> Parts:
     coef = parts["coef_"]
     if type(coef) is not np.ndarray or not coef.ndim:
         damaged(f"its coefficients are {summary(coef)}")
+    evidence = {"sums": parts["statistics_"], "held_out": held_out, "kinds": kinds}
+    evidence |= {"labels": parts["labels_"], "n_normal": float(len(held_out.normal))}
+    scores = {k: part for k, part in calibration.items() if not k.endswith("rows")}
     model = Model.from_state(
         {
-            "plan": plan,
-            "evidence": {
-                "sums": parts["statistics_"],
-                "held_out": held_out,
-                "kinds": kinds,
-                "labels": parts["labels_"],
-                "n_normal": float(len(held_out.normal)),
-            },
-            "config": config,
-            "promise": promise,
-            "coef": coef,
+            **{"plan": plan, "evidence": evidence, "config": config, "promise": promise},
+            **{"coef": coef, "judges": judges, "caution": parts.get("caution_")},
             "likeness_coef": parts.get("anomaly_coef_", np.zeros(len(coef))),
-            "calibration": Calibration.from_state(
-                {k: part for k, part in calibration.items() if not k.endswith("rows")}
-            ),
-            "judges": judges,
-            "caution": parts.get("caution_"),
+            "calibration": Calibration.from_state(scores),
             "left_out": parts.get("left_out_", []),
         }
     )
@@ -210,23 +199,16 @@ def _plan(value: Any, reading: LabelReading) -> Plan:
     terms = ("landmarks", "is_normal", "kernel", "ellipsoid", "trees")
     weights = ("vote_weight", "likeness_weight", "doubted")
     kind_bounds = old.get("kind_bounds")
+    holdout = {name: old[f"holdout_{name}"] for name in ("columns", "key", "bound")} | {
+        "anomaly_bound": old["anomaly_bound"],
+        "anomaly_kinds": old["held_kinds"],
+        "grouping": old["grouping"],
+        "kind_bounds": {} if kind_bounds is None else kind_bounds,
+        "keeps_kinds": kind_bounds is not None,
+    }
+    state = {"encoder": old["encoder"], "terms": {k: old[k] for k in (*terms, *weights)}}
     return Plan.from_state(
-        {
-            "encoder": old["encoder"],
-            "terms": {name: old[name] for name in (*terms, *weights)},
-            "holdout": {
-                "columns": old["holdout_columns"],
-                "key": old["holdout_key"],
-                "bound": old["holdout_bound"],
-                "anomaly_bound": old["anomaly_bound"],
-                "anomaly_kinds": old["held_kinds"],
-                "grouping": old["grouping"],
-                "kind_bounds": {} if kind_bounds is None else kind_bounds,
-                "keeps_kinds": kind_bounds is not None,
-            },
-            "labels": reading,
-            "windows": old.get("windows"),
-        }
+        state | {"holdout": holdout, "labels": reading, "windows": old.get("windows")}
     )
 
 
@@ -244,15 +226,12 @@ def _held_out(old: Parts, *, in_groups: bool) -> HeldOutRows:
     if m and anomalies.shape[1] != rows.shape[1]:
         damaged("its held-out anomalies have not the columns of its table")
     of_rows = groups if in_groups else np.zeros(n, dtype=np.uint64)
-    return HeldOutRows.from_state(
-        {
-            "rows": np.concatenate([rows, anomalies]) if m else rows,
-            "kind": np.repeat(["", "anomaly"], [n, m]),
-            "hashes": np.concatenate([of_rows, np.zeros(m, dtype=np.uint64)]),
-            "weight": np.ones(n + m),
-            "in_groups": in_groups,
-        }
-    )
+    state = {
+        "rows": np.concatenate([rows, anomalies]) if m else rows,
+        "kind": np.repeat(["", "anomaly"], [n, m]),
+        "hashes": np.concatenate([of_rows, np.zeros(m, dtype=np.uint64)]),
+    }
+    return HeldOutRows.from_state(state | {"weight": np.ones(n + m), "in_groups": in_groups})
 
 
 def _kinds(value: Any, plan: Plan) -> tuple[Parts, Parts | None]:

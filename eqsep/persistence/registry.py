@@ -52,7 +52,6 @@ class Codec(ABC):
         """An object of the class called `name`, from its parts."""
 
 
-@dataclass(frozen=True)
 class StateCodec(Codec):
     """A class that has `state()` and `from_state()`."""
 
@@ -143,7 +142,6 @@ class LayerCodec(Codec):
         return layer
 
 
-@dataclass(frozen=True)
 class NetworkCodec(Codec):
     """Hidden blocks of layers, and the output layer; all sizes must follow from one another."""
 
@@ -165,11 +163,6 @@ def _layers(network: Any) -> list[Any]:
     return [*(layer for block in network.hidden for layer in block), network.output]
 
 
-def _n_inputs(network: Any) -> int:
-    """How many columns the network takes."""
-    return int(next(iter(_layers(network)[0].parameters())).shape[1])
-
-
 def _check_sizes(layers: list[Any]) -> None:
     """Refuse layers that do not follow on one another: each takes what the one before gives."""
     if type(layers[0]).__name__ not in ("Linear", "RadialBasis"):
@@ -186,7 +179,6 @@ def _check_sizes(layers: list[Any]) -> None:
         damaged("its network gives more than one number a row")
 
 
-@dataclass(frozen=True)
 class SVCCodec(Codec):
     """A machine of two classes, fitted to dense rows, without probabilities.
 
@@ -247,7 +239,6 @@ def _with_state(svm: Any, state: dict[str, Any]) -> Any:
     return svm
 
 
-@dataclass(frozen=True)
 class DetectorCodec(Codec):
     """A detector: its parameters and its model; `plan` is True if it is that of the model."""
 
@@ -283,7 +274,6 @@ class DetectorCodec(Codec):
         return model, params
 
 
-@dataclass(frozen=True)
 class ModelCodec(DetectorCodec):
     """The model of a detector alone, which needs no scikit-learn."""
 
@@ -395,7 +385,9 @@ _HISTORY = instance("training.History")
 _NETWORK = {
     "device": word("auto", "cpu", "cuda"),
     "columns_": instance("network.Columns", length=lambda c: len(c.frame.centre), axis="d"),
-    "network_": instance("layers.Network", length=_n_inputs, axis="d"),
+    "network_": instance(
+        "layers.Network", length=lambda n: next(_layers(n)[0].parameters()).shape[1], axis="d"
+    ),
     "history_": _HISTORY,
 }
 

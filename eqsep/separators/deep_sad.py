@@ -9,20 +9,11 @@ from sklearn.utils import check_random_state
 
 from eqsep import activations
 from eqsep.arrays import resolve_device
-from eqsep.networks import Distance, Hidden, Linear, Network, Training, member_streams
-from eqsep.networks.criteria import Attraction, Reconstruction
-from eqsep.networks.trainer import (
-    CHUNK,
-    class_weights,
-    clear_memory_errors,
-    data_of,
-    fit_members,
-    hold_out,
-    outputs,
-)
-from eqsep.networks.training import Progress, as_progress, as_training
+from eqsep.networks import Distance, Hidden, Linear, Network, Training, member_streams, trainer
+from eqsep.networks.trainer import data_of, fit_members, hold_out, outputs
+from eqsep.networks.training import Attraction, Progress, Reconstruction, as_progress, as_training
 from eqsep.separators.base import Separator
-from eqsep.separators.network import ACTIVATIONS, Columns, check_counts, check_positive
+from eqsep.separators.network import Columns, check_counts, check_positive, made
 from eqsep.separators.planes import least_error_width
 
 # eqsep.networks comes before torch, since it says what to install without it
@@ -69,14 +60,12 @@ class DeepSAD(Separator):
         The mean distance above which a row is called an anomaly: the least training error.
     pretraining_history_, history_ : eqsep.networks.History
         Losses by epoch and member, of the autoencoder and of the encoder.
-    classes_ : ndarray of shape (2,)
 
     Notes
     -----
     The published ES-, HS- and RS-SAD were trained with `Training(epochs=500, batch_size=32,
     learning_rate=3e-4, patience=10)` in both stages, with batch normalisation and, judging by their
-    figures, with a linear code. Their text names an L2 penalty of 0.1 on the encoder's weights,
-    `training=Training(l2=0.1)`, which had no effect in their code.
+    figures, with a linear code.
 
     Examples
     --------
@@ -112,7 +101,7 @@ class DeepSAD(Separator):
         self.columns_ = Columns.of(X, standardize=self.standardize)
         columns = self.columns_.tensor(X, device=device)
         members = member_streams(self.n_members, rng)
-        with clear_memory_errors():
+        with trainer.clear_memory_errors():
             network = build_autoencoder(
                 X.shape[1], hidden, code=self.code, linear_code=self.linear_code, members=members
             ).to(device)
@@ -120,9 +109,9 @@ class DeepSAD(Separator):
         self.pretraining_history_ = fit_members(
             network, data, Reconstruction(columns), pretraining, rng=rng, progress=progress
         )
-        with clear_memory_errors():
+        with trainer.clear_memory_errors():
             network = Network(network.hidden, Distance(_mean_code(network, columns)))
-        weight = class_weights(is_anomaly, training)
+        weight = trainer.class_weights(is_anomaly, training)
         data = data_of(columns, *hold_out(is_anomaly, training, rng))
         goal = attraction(is_anomaly, weight=weight, device=device)
         self.history_ = fit_members(network, data, goal, training, rng=rng, progress=progress)
@@ -152,7 +141,7 @@ class DeepSAD(Separator):
     def _resolve(self) -> tuple[Hidden, Training, Training]:
         """The objects that the parameters stand for, checked."""
         check_positive(sigma=self.sigma)
-        activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
+        activation = made("activation", self.activation, sigma=self.sigma)
         check_counts(n_members=[self.n_members], hidden=self.hidden, code=[self.code])
         hidden = Hidden(tuple(self.hidden), activation, batch_norm=self.batch_norm)
         return hidden, as_training(self.pretraining), as_training(self.training)
@@ -182,5 +171,5 @@ def attraction(is_anomaly: np.ndarray, *, weight: np.ndarray, device: Any = "cpu
 @torch.no_grad()
 def _mean_code(network: Network, columns: Tensor) -> Tensor:
     """The mean code of all rows.  -> (k, code)"""
-    total = [network.features(rows).sum(dim=0) for rows in columns.split(CHUNK)]
+    total = [network.features(rows).sum(dim=0) for rows in columns.split(trainer.CHUNK)]
     return torch.stack(total).sum(dim=0) / len(columns)

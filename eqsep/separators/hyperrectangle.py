@@ -33,7 +33,6 @@ class HyperrectangleSeparator(Separator):
     intercept_ : ndarray of shape (n_features,)
     epsilon_ : ndarray of shape (n_features,)
         The half-width of each margin.
-    classes_ : ndarray of shape (2,)
 
     Examples
     --------

@@ -13,15 +13,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.activations import GaussianBump
 from eqsep.arrays import check_weight, device, is_foreign, namespace, validate_rows
+from eqsep.engine import nystroem
 from eqsep.engine.kernels import Kernel, as_kernel
-from eqsep.engine.nystroem import (
-    KernelMap,
-    Statistics,
-    TensorMap,
-    choose_landmarks,
-    given_landmarks,
-    map_of,
-)
+from eqsep.engine.nystroem import Statistics
 from eqsep.errors import UserError, UserTypeError
 from eqsep.labels import Labels, column, may_be_normal, read_labels
 from eqsep.separators.base import Separator, check_both_classes
@@ -293,12 +287,11 @@ class KernelEqualitySeparator(Separator):
             raise UserError("closed=False holds all rows at once: pass an array, not batches.")
         self._clear()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        stream = begin_stream(
-            source,
-            lambda X: self._check(X, reset=not hasattr(self, "n_features_in_")),
-            normal=self.normal,
-            rng=rng,
-        )
+
+        def check(X: Any) -> Any:
+            return self._check(X, reset=not hasattr(self, "n_features_in_"))
+
+        stream = begin_stream(source, check, normal=self.normal, rng=rng)
         if not stream.is_whole and self.landmarks is None and self.n_landmarks is None:
             raise UserError(
                 "Of so many rows not all can become landmarks: set n_landmarks=1500, for example."
@@ -318,14 +311,14 @@ class KernelEqualitySeparator(Separator):
         """Take the landmarks given, or choose them among `X`; read the bandwidth off them."""
         if self.landmarks is None:
             rng = check_random_state(self.random_state)
-            landmarks = choose_landmarks(X, is_anomaly, n=self.n_landmarks, rng=rng)
+            landmarks = nystroem.choose_landmarks(X, is_anomaly, n=self.n_landmarks, rng=rng)
         else:
-            landmarks = given_landmarks(self.landmarks, X)
+            landmarks = nystroem.given_landmarks(self.landmarks, X)
         self.landmarks_, self.kernel_ = landmarks, kernel.resolved(landmarks)
 
     @property
-    def _map(self) -> KernelMap | TensorMap:
-        return map_of(self.kernel_, self.landmarks_, self.chunk_size)
+    def _map(self) -> nystroem.KernelMap | nystroem.TensorMap:
+        return nystroem.map_of(self.kernel_, self.landmarks_, self.chunk_size)
 
     @property
     def _statistics(self) -> Statistics:
@@ -370,10 +363,8 @@ def _checked_kernel(separator: KernelEqualitySeparator) -> Kernel:
     if separator.closed and separator.separator is not None:
         raise UserError("separator goes with closed=False: a closed fit has none.")
     if not separator.alpha >= 0 or not separator.target <= 0:
-        raise UserError(
-            f"alpha must be at least 0 and target at most 0, got alpha={separator.alpha!r} and "
-            f"target={separator.target!r}."
-        )
+        got = f"got alpha={separator.alpha!r} and target={separator.target!r}"
+        raise UserError(f"alpha must be at least 0 and target at most 0, {got}.")
     for name in ("chunk_size", "n_landmarks"):
         value = getattr(separator, name)
         if value is not None and not value >= 1:
@@ -393,11 +384,10 @@ def _check_mergeable(separator: KernelEqualitySeparator, other: KernelEqualitySe
                 f"Only separators with the same {name} can be merged: this has {mine!r}, the "
                 f"other {others!r}. Give both the landmarks_ and the kernel_ of one of them."
             )
-    if separator.classes_[0] != other.classes_[0]:
-        raise UserError(
-            f"Only separators with the same normal label can be merged: this has "
-            f"{separator.classes_[0]!r}, the other {other.classes_[0]!r}."
-        )
+    mine, others = separator.classes_[0], other.classes_[0]
+    if mine != others:
+        same = "Only separators with the same normal label can be merged"
+        raise UserError(f"{same}: this has {mine!r}, the other {others!r}.")
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -10,18 +10,9 @@ from sklearn.utils import check_random_state
 from eqsep.activations import GaussianBump, Head
 from eqsep.errors import ParameterError, UserError
 from eqsep.losses import Loss, as_loss
+from eqsep.separators import planes
 from eqsep.separators.base import Separator, check_known
-from eqsep.separators.planes import (
-    Frame,
-    Search,
-    closed_form_starts,
-    distance,
-    least_error_width,
-    plane_beyond,
-    plane_through,
-    signed_distance,
-    warn_unless_converged,
-)
+from eqsep.separators.planes import Frame, Search, distance, signed_distance
 from eqsep.solvers import BFGS, LBFGS
 
 
@@ -110,13 +101,14 @@ class EqualitySeparator(Separator):
             starts = self._starts(rows, targets, weight, reach, rng)
             found, side = search.run(rows, targets, weight, starts, rng=rng)
         else:
-            found, side = search.at(rows, targets, weight, plane_beyond(rows, reach=2 * reach))
+            beyond = planes.plane_beyond(rows, reach=2 * reach)
+            found, side = search.at(rows, targets, weight, beyond)
         best = found.best
-        warn_unless_converged(found, best)
+        planes.warn_unless_converged(found, best)
         inside = targets[:, side[best]] == 1
         w = found.weights[best]
         if self.rule == "strict":
-            w = plane_through(rows[inside], w)
+            w = planes.plane_through(rows[inside], w)
         self.coef_, self.intercept_ = frame.plane(w)
         self.head_, self.margin_class_ = search.head, self.classes_[sides[side[best]]]
         if self.rule == "strict":  # what rounding can make of w·x + b = 0 for rows of this size
@@ -124,7 +116,7 @@ class EqualitySeparator(Separator):
             self.epsilon_ = float(32 * (X.shape[1] + 1) * np.finfo(np.float64).eps * largest)
         else:
             z = np.abs(signed_distance(X, self.coef_, self.intercept_))
-            self.epsilon_ = least_error_width(z, inside=inside, weight=weight)
+            self.epsilon_ = planes.least_error_width(z, inside=inside, weight=weight)
         self.loss_, self.n_iter_ = float(found.value[best]), max(1, int(found.n_iter[best]))
         return self
 
@@ -137,31 +129,26 @@ class EqualitySeparator(Separator):
         head = GaussianBump(self.sigma or 1.0) if self.head is None else clone(self.head).centred()
         loss = as_loss(self.loss)
         if head.family != "equality":
-            raise UserError(
-                f"head must be a bump (GaussianBump, TanhBump or Ridge), got {head!r}: only a bump "
-                f"has a margin on both sides of the hyperplane."
-            )
+            why = "only a bump has a margin on both sides of the hyperplane"
+            got = f"head must be a bump (GaussianBump, TanhBump or Ridge), got {head!r}"
+            raise UserError(f"{got}: {why}.")
         if loss.needs_logarithm and not head.has_logarithm:
             raise UserError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
         check_known(_FRAMES, init=self.init)
         check_known(("epsilon", "strict"), rule=self.rule)
         if not (self.n_init >= 1 and self.alpha >= 0):
-            raise UserError(
-                f"n_init must be at least 1 and alpha at least 0, got n_init={self.n_init!r} and "
-                f"alpha={self.alpha!r}."
-            )
+            got = f"got n_init={self.n_init!r} and alpha={self.alpha!r}"
+            raise UserError(f"n_init must be at least 1 and alpha at least 0, {got}.")
         return Search(head, loss, self.alpha, self.solver)
 
     def _sides(self) -> list[int]:
         """The classes to try in the margin, by their place in `classes_`."""
         if isinstance(self.margin_class, str) and self.margin_class == "auto":
             return [0, 1]
-        if self.margin_class not in self.classes_.tolist():
-            raise UserError(
-                f"margin_class must be 'auto' or one of {self.classes_.tolist()}, "
-                f"got {self.margin_class!r}."
-            )
-        return [self.classes_.tolist().index(self.margin_class)]
+        labels, side = self.classes_.tolist(), self.margin_class
+        if side not in labels:
+            raise UserError(f"margin_class must be 'auto' or one of {labels}, got {side!r}.")
+        return [labels.index(side)]
 
     def _starts(
         self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, reach: float, rng: Any
@@ -171,10 +158,9 @@ class EqualitySeparator(Separator):
         if self.init == "normal":
             return [drawn for _ in targets.T]
         drawn *= reach / np.sqrt(rows.shape[1])
-        return [
-            np.concatenate([closed_form_starts(rows, side == 1, weight, reach=2 * reach), drawn])
-            for side in targets.T
-        ]
+        sides = targets.T == 1
+        fitted = [planes.closed_form_starts(rows, s, weight, reach=2 * reach) for s in sides]
+        return [np.concatenate([starts, drawn]) for starts in fitted]
 
     def distance(self, X: Any) -> np.ndarray:
         """|w·x + b| / ||w||: how far each row lies from the hyperplane."""

@@ -44,7 +44,6 @@ class NegativeSampling(Separator):
         The fitted copy.
     low_, high_ : ndarray of shape (n_features,)
         The corners of the box.
-    classes_ : ndarray of shape (2,)
 
     Notes
     -----
@@ -80,10 +79,8 @@ class NegativeSampling(Separator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the anomalies and fit the estimator; without `y` all rows are normal."""
         if not (self.ratio > 0 and self.margin >= 0):
-            raise UserError(
-                f"ratio must be positive and margin at least 0, got ratio={self.ratio!r} and "
-                f"margin={self.margin!r}."
-            )
+            got = f"got ratio={self.ratio!r} and margin={self.margin!r}"
+            raise UserError(f"ratio must be positive and margin at least 0, {got}.")
         X = self._numpy_rows(X, reset=True)
         y = np.zeros(len(X), dtype=int) if y is None else y
         labels = read_labels(y, normal=self.normal, one_class=True)

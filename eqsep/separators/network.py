@@ -1,7 +1,7 @@
 """Networks with any head: a separating surface in a learnt space, as an ensemble."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
@@ -15,18 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from eqsep import activations
 from eqsep.arrays import resolve_device
 from eqsep.losses import Loss, as_loss
-from eqsep.networks import Hidden, Training, build_separator, member_streams
-from eqsep.networks.criteria import MembershipLoss
+from eqsep.networks import Hidden, Training, build_separator, member_streams, trainer
 from eqsep.networks.layers import plain_layers
-from eqsep.networks.trainer import (
-    class_weights,
-    clear_memory_errors,
-    data_of,
-    fit_members,
-    hold_out,
-    outputs,
-)
-from eqsep.networks.training import Progress, as_progress, as_training
+from eqsep.networks.trainer import clear_memory_errors, data_of, fit_members, hold_out, outputs
+from eqsep.networks.training import MembershipLoss, Progress, as_progress, as_training
 from eqsep.separators.base import Separator, check_known
 from eqsep.separators.planes import Frame
 from eqsep.theory import Layer, closing_number
@@ -40,36 +32,28 @@ from eqsep.errors import ParameterError, UserError
 _FAR = 1e6  # standard deviations: beyond, all rows are equally far
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What a parameter may be: a name out of `known`, or an object of the class `kind`."""
-
-    what: str
-    known: Mapping[str, Any]
-    kind: Any = activations.Activation
-
-    def made(self, piece: Any, *, sigma: float) -> Any:
-        """The piece of that name, of width `sigma` where it has one, or a copy of the piece."""
-        if isinstance(piece, str) and piece in self.known:
-            named = self.known[piece]
-            piece = named(sigma=sigma) if named.has_sigma else named()
-        if not isinstance(piece, self.kind):
-            raise UserError(
-                f"{self.what} must be one of {sorted(self.known)} or an "
-                f"eqsep.activations.{self.kind.__name__}, got {piece!r}."
-            )
-        if piece.has_sigma:
-            check_positive(**{f"sigma of {self.what}": piece.sigma})
-        return clone(piece)
-
-
 _BUMP, _RBF = activations.GaussianBump, activations.RadialBasis
-HEADS = Choice(
-    "head", {"equality": _BUMP, "halfspace": activations.Sigmoid, "rbf": _RBF}, activations.Head
-)
-ACTIVATIONS = Choice(
-    "activation", {"bump": _BUMP, "leaky_relu": activations.LeakyReLU, "rbf": _RBF}
-)
+_HEADS = {"equality": _BUMP, "halfspace": activations.Sigmoid, "rbf": _RBF}
+_ACTIVATIONS = {"bump": _BUMP, "leaky_relu": activations.LeakyReLU, "rbf": _RBF}
+_PIECES: dict[str, tuple[Any, Any]] = {
+    "head": (activations.Head, _HEADS),
+    "activation": (activations.Activation, _ACTIVATIONS),
+}
+
+
+def made(what: str, piece: Any, *, sigma: float) -> Any:
+    """The head or activation of a name, of width `sigma` where it has one, or a copy of a piece."""
+    kind, known = _PIECES[what]
+    if isinstance(piece, str) and piece in known:
+        piece = known[piece](**{"sigma": sigma} if known[piece].has_sigma else {})
+    if not isinstance(piece, kind):
+        raise UserError(
+            f"{what} must be one of {sorted(known)} or an eqsep.activations.{kind.__name__}, got "
+            f"{piece!r}."
+        )
+    if piece.has_sigma:
+        check_positive(**{f"sigma of {what}": piece.sigma})
+    return clone(piece)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -121,7 +105,6 @@ class NetworkSeparator(Separator):
     history_ : eqsep.networks.History
         Losses and sigmas by epoch and member.
     head_ : Head
-    classes_ : ndarray of shape (2,)
 
     Examples
     --------
@@ -160,11 +143,11 @@ class NetworkSeparator(Separator):
         self.columns_ = Columns.of(X, standardize=self.standardize)
         members, rows = member_streams(self.n_members, rng), hold_out(is_anomaly, training, rng)
         with clear_memory_errors():
-            network = build_separator(
-                X.shape[1], hidden, head, members=members, closed=self.closed
-            ).to(device)
+            network = build_separator(X.shape[1], hidden, head, members=members, closed=self.closed)
+            network.to(device)
             inside = torch.as_tensor(1 - is_anomaly, dtype=torch.float32, device=device)[:, None]
-            weight = torch.as_tensor(class_weights(is_anomaly, training), device=device)[:, None]
+            weights = trainer.class_weights(is_anomaly, training)
+            weight = torch.as_tensor(weights, device=device)[:, None]
             data = data_of(self.columns_.tensor(X, device=device), *rows)
         goal = MembershipLoss(inside, weight, loss, head)
         self.history_ = fit_members(network, data, goal, training, rng=rng, progress=progress)
@@ -205,8 +188,8 @@ class NetworkSeparator(Separator):
     def _resolve(self) -> tuple[Any, Hidden, Loss, Training]:
         """The objects that the parameters stand for, checked."""
         check_positive(sigma=self.sigma)
-        head = HEADS.made(self.head, sigma=self.sigma).centred()
-        activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
+        head = made("head", self.head, sigma=self.sigma).centred()
+        activation = made("activation", self.activation, sigma=self.sigma)
         loss = as_loss(self.loss)
         if loss.needs_logarithm and not head.has_logarithm:
             raise UserError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
@@ -237,14 +220,10 @@ class NarrowLayerWarning(UserWarning):
     """A hidden layer cannot enclose a region of its inputs."""
 
 
-def _squared_distance(z: np.ndarray, head: Any) -> np.ndarray:
-    """z² beyond where the membership is 1/2; for a halfspace, how far on the wrong side."""
-    return -z if head.family == "halfspace" else z**2 - head.half_width**2
-
-
 _SCORES: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
     "membership": lambda z, head: 0.5 - head.membership(z),
-    "distance": _squared_distance,
+    # z² beyond where the membership is 1/2; for a halfspace, how far on the wrong side
+    "distance": lambda z, head: -z if head.family == "halfspace" else z**2 - head.half_width**2,
 }
 
 

@@ -18,10 +18,9 @@ _ROOM = 1e-3  # of the span: the least room between two rows for a plane to go
 class OneVsSet(Separator):
     """1(near <= s(x) <= far): normal between two parallel planes of a support vector machine.
 
-    s is the machine's decision value towards the normal class. The planes minimise risk = width /
-    span + span / width + trade_off · (share of normal rows outside + share of anomalies inside),
-    where span is the width that holds all normal rows: the open-space risk of Scheirer et al.
-    (2013) and the training error.
+    s is the machine's decision value towards the normal class. The planes minimise width / span +
+    span / width + trade_off · (share of normal rows outside + share of anomalies inside), where
+    span holds all normal rows: the open-space risk of Scheirer et al. (2013) and the error.
 
     Parameters
     ----------
@@ -47,7 +46,6 @@ class OneVsSet(Separator):
         Half way between them.
     svm_ : SVC
         The machine, fitted on standardised columns.
-    classes_ : ndarray of shape (2,)
 
     Examples
     --------

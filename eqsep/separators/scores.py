@@ -73,22 +73,18 @@ def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = N
     """
     y = label_objects(y, len(y))
     known = np.flatnonzero([label is not None for label in y])
-    normal = _own_normal(estimator) if normal is None else normal
+    if normal is None:  # of the estimator, or of a step of a pipeline
+        params = {name.split("__")[-1]: value for name, value in estimator.get_params().items()}
+        normal = params.get("normal")
     labels, given = read_labels(y[known], normal=normal), y[known]
     of_classes = normal if normal in getattr(estimator, "classes_", np.arange(2)).tolist() else None
     score = anomaly_score(estimator, X, normal=of_classes)
     return float(average_precision_score(labels.encode(given), score[known]))
 
 
-def _own_normal(estimator: Any) -> Any:
-    """The parameter `normal` of an estimator or of a step of a pipeline, or None."""
-    params = {name.split("__")[-1]: value for name, value in estimator.get_params().items()}
-    return params.get("normal")
-
-
 def _place_of_normal(classes: list[Any], normal: Any) -> int:
-    if normal is not None and normal not in classes:
+    if normal is None:
+        return next((i for i, label in enumerate(classes) if label in (0, "normal")), 0)
+    if normal not in classes:
         raise UserError(f"normal={normal!r} is not among the classes {classes} of the estimator.")
-    usual = [label for label in classes if label == 0 or label == "normal"]
-    known = normal if normal is not None else usual[0] if usual else classes[0]
-    return classes.index(known)
+    return classes.index(normal)

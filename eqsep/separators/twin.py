@@ -37,7 +37,6 @@ class TwinSeparator(Separator):
     coef_ : ndarray of shape (2, n_features)
         The normal vectors of the normal rows' plane and of the anomalies'.
     intercept_ : ndarray of shape (2,)
-    classes_ : ndarray of shape (2,)
 
     Examples
     --------
