@@ -8,7 +8,7 @@
 Trapezoidal areas by the paper's protocol. "Apart" is the largest difference of a column from the
 published one. The settings of `python -m paper` are marked with a star. Thyroid has few rows and is
 taken whole; the circles are drawn again for each of 20 repetitions, the Gaussians for each of 60.
-Results are kept as those of `python -m paper` are, and real data is looked for where EQSEP_DATA says.
+Results are kept as those of `python -m paper` are. EQSEP_DATA is the folder of real data.
 """
 
 import argparse
