@@ -80,6 +80,18 @@ def test_the_circles_are_drawn_anew_for_each_repetition(tmp_path, capsys):
     assert "| OCSVM | nu = 0.0001, as printed* | 100 | 0.796±0.047 | 0.034 |" in lines
 
 
+def test_more_starts_raise_the_logistic_areas_of_the_gaussians(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(settings, "CLOUDS", 20)
+    monkeypatch.setattr(settings.gaussians, "MULTIPLIERS", ("2.0", "7.0"))
+    monkeypatch.setattr(settings, "_MULTIPLIERS", ("2.0", "7.0"))
+    monkeypatch.setitem(settings.KINDS, "gaussians_sigma_ll", {"2.0": "2.0", "7.0": "7.0"})
+    settings.main(["ES (sigma=10.0)", "--out", str(tmp_path)])
+    lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[3:7]]
+    areas = {line[1]: float(line[4].split("±")[0]) for line in lines}
+    assert areas["one start*"] < areas["the best of 2 by training loss"]
+    assert areas["the best of 2 by training loss"] <= areas["the best of 5 by training loss"]
+
+
 @pytest.mark.parametrize(
     ("row", "kernel"), [("SVM-RBF", "rbf"), ("SVM-Lin", "linear"), ("SVM", "rbf")]
 )
