@@ -17,7 +17,6 @@ from eqsep.io.dialect import Layout
 from eqsep.tables.batches import joined
 from eqsep.tables.reading import Table, text_of
 
-_SURE = 0.99  # no name is shown as more probable
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
 
 
@@ -100,7 +99,7 @@ def _highest(
 
 def _verdict(kind: str, probability: float) -> str:
     """The name of an alarm, with its probability where that is known."""
-    known = f" ({min(probability, _SURE):.0%})" * (not np.isnan(probability))
+    known = "" if np.isnan(probability) else f" ({int(100 * probability + 1e-9)}%)"
     return f"alarm, {kind}{known}"
 
 

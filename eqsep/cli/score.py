@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
+from eqsep.checks import Beyond, rows_beyond, warn_of
 from eqsep.cli import options
 from eqsep.cli.console import Job, print_warnings, print_written, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
@@ -198,7 +198,7 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
                 write(_with_names(shortened(table, kind)))
                 if tally.highest is not None:
                     tally.highest += table.num_rows
-    warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
+    warn_of(model.check_beyond(tally.beyond, n_rows=tally.rows))
     return tally
 
 

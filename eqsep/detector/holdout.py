@@ -42,6 +42,12 @@ def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
     return most if doubted else usable(most)
 
 
+def rows_to_hold_out(n: int, *, config: Config, doubted: bool = False) -> int:
+    """The least number of normal rows of which `n` are held out; 0 if so many never are."""
+    sizes = (2 * n, 5 * n, _ONE_IN * n)
+    return next((k for k in sizes if n_held_out(k, config=config, doubted=doubted) >= n), 0)
+
+
 def n_held_out_anomalies(n: int, *, config: Config) -> int:
     """How many of `n` labelled anomalies to hold out: a tenth, at most 200, or none if n < 100."""
     return min(n // 10, config.max_held_out_anomalies) if n // 10 >= _FEWEST_ANOMALIES else 0
