@@ -343,9 +343,6 @@ def rows_that_count(
     return counts
 
 
-# Selection: the anomalies of a batch, at most a promised share of them falsely.
-
-
 def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
     """Which rows of a batch to select, by Benjamini and Hochberg, at most a share `fdr` falsely."""
     from scipy.stats import false_discovery_control  # imported lazily: slow, and rarely needed

@@ -1,7 +1,6 @@
 """HoldOut: which rows calibrate, by a hash of their values or of their group.
 
-So pieces of the data hold out what the whole does. Rows that belong together are held out together:
-whole groups, or blocks of time with a gap on either side, in which rows are not learnt either.
+So pieces of the data hold out what the whole does; groups and blocks of time stay together.
 """
 
 import math
@@ -170,8 +169,7 @@ class Grouping:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        own = {name: getattr(self, name) for name in self.SCHEMAS}
-        return own | {
+        return vars(self) | {
             "columns": list(self.columns),
             "edges": np.array(self.edges, dtype=float),
             "row_bound": np.uint64(self.row_bound),
@@ -316,8 +314,7 @@ class HoldOut:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; bounds may have all 64 bits set, and are NumPy's numbers."""
-        own = {name: getattr(self, name) for name in self.SCHEMAS}
-        return own | {
+        return vars(self) | {
             "bound": np.uint64(self.bound),
             "anomaly_bound": np.uint64(self.anomaly_bound),
             "anomaly_kinds": list(self.anomaly_kinds),
