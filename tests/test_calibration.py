@@ -22,7 +22,7 @@ from eqsep.detector.calibration import (
     select,
 )
 from eqsep.detector.evidence import gather
-from eqsep.detector.holdout import n_held_out, n_held_out_anomalies, usable
+from eqsep.detector.holdout import n_held_out, n_held_out_anomalies, rows_to_hold_out, usable
 from eqsep.errors import UserError
 
 RATES = (0.01, 0.05, 0.1)
@@ -139,7 +139,11 @@ def test_the_rate_may_be_changed_after_fitting():
     ("n", "rate", "told"),
     [
         (100, 0.01, r"it takes 99 held-out normal rows, and there are 50.*false_alarm_rate=0.02"),
-        (1, 0.05, r"it takes 19 held-out normal rows, and there are 0. Add normal rows\.$"),
+        (
+            1,
+            0.05,
+            r"it takes 19 held-out normal rows, and there are 0. Add at least 37 normal rows\.$",
+        ),
         (400, 0.001, "it takes 999 held-out normal rows, and there are 99"),
     ],
 )
@@ -272,8 +276,8 @@ def test_the_confidence_may_be_set_after_fitting():
 def test_a_rate_that_no_score_certifies_is_told():
     message = (
         r"rate of 0.01 cannot be promised with a confidence of 0.95: it takes 299 held-out normal "
-        r"rows, and there are 199\. Add normal rows, or set false_alarm_rate=0.02, or set "
-        r"confidence=None: on average it can be promised\."
+        r"rows, and there are 199\. Add at least 495 normal rows, or set false_alarm_rate=0.02, or "
+        r"set confidence=None: on average it can be promised\."
     )
     with pytest.warns(CalibrationWarning, match=message) as warned:
         detector = cheap(random_state=0, bandwidth=1.0, confidence=0.95).fit(plane(1_000))
@@ -693,3 +697,15 @@ def test_small_cases_by_hand():
     assert counts.tolist() == [True, True, False, True]
     survival = Calibration(np.array([0.1, 0.2, 0.4])).survival([0.0, 0.1, 0.3, 0.4, 0.8])
     assert survival.tolist() == [1.0, 0.75, 0.375, 0.25, 0.125]
+
+
+def test_so_many_more_rows_as_the_warning_says_are_enough():
+    for n, more in ((60, 138), (197, 1)):
+        with pytest.warns(CalibrationWarning, match=f"Add at least {more} normal row"):
+            cheap(random_state=0, bandwidth=1.0).fit(plane(n))
+        cheap(random_state=0, bandwidth=1.0).fit(plane(n + more))  # warnings are errors here
+    for n in (99, 199, 999, 9999):
+        total = rows_to_hold_out(n, config=Config())
+        assert n_held_out(total, config=Config()) == n
+        assert n_held_out(total - 1, config=Config()) < n
+    assert rows_to_hold_out(99_999, config=Config()) == 0  # never so many

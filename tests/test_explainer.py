@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
 
 from eqsep import Detector
+from eqsep.cli.explain import _verdict
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
 from eqsep.detector.explainer import Explainer
@@ -179,7 +181,7 @@ def test_an_explanation_reads_as_text(detector, fresh):
     (explanation,) = detector.explain(fresh.iloc[:1].assign(amount=1e6), top=2)
     first, cause, *_, rest, kind = str(explanation).split("\n")
     assert first == (
-        f"score {explanation.score:.3f}; the nearest normal row has {explanation.base:.3f}"
+        f"score {explanation.score:.3f}; the nearest normal row scores {explanation.base:.3f}"
     )
     usual = explanation.reasons[0].normal_value
     assert cause.split(maxsplit=1)[1] == f"amount = 1000000 (normal: {usual})"
@@ -318,3 +320,28 @@ def test_counts_that_differ_by_one_are_not_reasons():
     assert np.mean(usual) < 0.35
     quiet = detector.explain(np.ones((1, 20)), top=5)[0]  # where all is usual, something is said
     assert quiet.reasons
+
+
+def test_a_name_is_as_probable_as_in_the_scores_and_never_rounded_up():
+    """With one seen kind it is 1: the kind is right if the alarm is of a seen kind."""
+    assert _verdict("pump", 1.0) == "alarm, pump (100%)"
+    assert _verdict("pump", 0.9996) == "alarm, pump (99%)"
+    assert _verdict("unseen", np.nan) == "alarm, unseen"
+
+
+def test_values_like_those_of_normal_rows_nearby_are_no_reasons_if_there_are_others():
+    X, y = load_digits(return_X_y=True)
+    detector = Detector(config=Config.fast(), random_state=0).fit(X[y != 4][:900])
+    explainer, new = detector.model_.explainer, X[y == 4][:40]
+    names, nearby = detector.plan_.encoder.column_names, explainer._compared
+    kinds_of_rows = []
+    for row, near, one in zip(
+        new, nearby(detector.plan_.encode(new))[0].tolist(), detector.explain(new), strict=True
+    ):
+        usual = set()
+        for j in (names.index(reason.column) for reason in one.reasons):
+            around = np.array([float(explainer._value(i, j)) for i in near])
+            usual.add(min((around >= row[j]).sum(), (around <= row[j]).sum()) >= 5)
+        assert len(usual) == 1
+        kinds_of_rows += usual
+    assert kinds_of_rows.count(False) > 30

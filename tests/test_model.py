@@ -1,13 +1,16 @@
 """A model: what follows from a plan and evidence, under another promise, elsewhere, or taught."""
 
 import pickle
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector, load_model
+from eqsep.checks import DateColumnWarning
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning, Config, Model
 from eqsep.detector.calibration import Promise
@@ -129,3 +132,16 @@ def test_a_model_that_is_read_alone_says_what_a_detector_says_that_learns(tmp_pa
     assert asked.explain(made.X[:3]) == learning.explain(made.X[:3])
     assert asked.threshold == learning.threshold_
     assert asked.promising(Promise(0.2)).threshold < learning.threshold_
+
+
+def test_later_dates_are_worth_a_warning_only_if_they_raise_alarms():
+    rng, beyond = np.random.default_rng(0), Counter({("day", "later", "2025-03-01"): 9})
+    day = pd.to_datetime("2025-01-01") + pd.to_timedelta(rng.integers(0, 60, 600), unit="D")
+    X = pd.DataFrame({"x": rng.normal(size=600), "day": day})
+    with pytest.warns(DateColumnWarning):
+        detector = Detector(false_alarm_rate=0.05, config=Config.fast(), random_state=0).fit(X)
+    (found,) = detector.model_.check_beyond(beyond, n_rows=9)
+    assert found.fields == {"column": "day"}
+    detector.false_alarm_rate = 0.4  # all rows that raise an alarm are not three times as many
+    assert detector.model_.check_dates() == []
+    assert detector.model_.check_beyond(beyond, n_rows=9) == []

@@ -169,7 +169,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "higher_rate": (
         lambda: detector().fit(X[:60]),
-        "Add normal rows, or pass --false-alarm-rate 0.04.",
+        "Add at least 138 normal rows, or pass --false-alarm-rate 0.04.",
     ),
     "higher_rate_or_no_confidence": (
         lambda: detector(confidence=0.99, false_alarm_rate=0.02).fit(X),

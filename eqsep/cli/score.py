@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
+from eqsep.checks import Beyond, rows_beyond, warn_of
 from eqsep.cli import options
 from eqsep.cli.console import Job, flag, opt, print_stderr, print_warnings, print_written, progress
 from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
@@ -176,7 +176,7 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
                 write(_with_names(writing.shortened(table, kind)))
                 if tally.highest is not None:
                     tally.highest += table.num_rows
-    warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
+    warn_of(model.check_beyond(tally.beyond, n_rows=tally.rows))
     return tally
 
 
@@ -468,7 +468,6 @@ class Repeats:
         return keys
 
 
-_SURE = 0.99  # no name is shown as more probable
 _EXPLAINED = 64  # rows that are explained together, so that the first ones come at once
 
 
@@ -547,7 +546,7 @@ def _highest(
 
 def _verdict(kind: str, probability: float) -> str:
     """The name of an alarm, with its probability where that is known."""
-    known = f" ({min(probability, _SURE):.0%})" * (not np.isnan(probability))
+    known = "" if np.isnan(probability) else f" ({int(100 * probability + 1e-9)}%)"
     return f"alarm, {kind}{known}"
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
-from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, usable
+from eqsep.detector.config import Config
+from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, rows_to_hold_out, usable
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
@@ -180,27 +181,40 @@ class Calibration(schemas.Kept, WithoutCaches):
         return rate_interval(len(self.counting), self.rank(rate, confidence))
 
     def warn_if_short(
-        self, rate: float, confidence: float | None = None, *, grouping: Grouping | None = None
+        self,
+        rate: float,
+        confidence: float | None = None,
+        *,
+        grouping: Grouping | None = None,
+        config: Config | None = None,
+        n_normal: int = 0,
     ) -> None:
-        """Warn if there are too few rows, groups or blocks to promise this rate."""
+        """Warn if too few rows, groups or blocks of `n_normal` rows calibrate for this rate."""
         if self.rank(rate, confidence):
             return
         n, least, wanted = len(self.scores) - self.n_left_out, self.least_rate, 1 / rate - 1
-        certainly, what, more = "", "normal rows", "normal rows"
+        certainly, what = "", "normal rows"
         if grouping is not None:
             n, what = self.n_units, f"{grouping.unit}s of normal rows"
-            more = "rows of a longer time" if grouping.edges else what
         if confidence is not None:
             certainly = f" with a confidence of {confidence:g}"
             least = least_certified(len(self.counting), confidence=confidence)
             wanted = rows_needed(rate=rate, confidence=confidence)
             wanted = wanted if wanted < STEP else math.ceil((wanted + 1) / STEP) * STEP - 1
+        wanted = math.ceil(wanted - 1e-9)
+        missing = 2 * (wanted - n)  # half of the groups are held out
+        if grouping is None:
+            doubted, held = len(self.anomaly_scores) > 0, wanted + self.n_left_out
+            total = rows_to_hold_out(held, config=config, doubted=doubted) if config else 0
+            missing = total - n_normal
+        more = f"at least {missing:,} {what if missing > 1 else what[:-1]}" if missing > 0 else what
+        more = "rows of a longer time" if grouping is not None and grouping.edges else more
         digit = 10 ** math.floor(math.log10(least))
         enough = float(f"{math.ceil(least / digit - 1e-9) * digit:.1g}")
         left_out = f", besides {self.n_left_out:,} that are taken for anomalies"
         message = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
-            f"{math.ceil(wanted - 1e-9):,} held-out {what}, and there are {n:,}"
+            f"{wanted:,} held-out {what}, and there are {n:,}"
             f"{left_out * (self.n_left_out > 0)}."
         )
         hint, topic = f"Add {more}.", "more_rows"
@@ -327,9 +341,6 @@ def rows_that_count(
     counts = np.empty(len(scores), dtype=bool)
     counts[order] = np.diff(normal, append=np.inf) > 0
     return counts
-
-
-# Selection: the anomalies of a batch, at most a promised share of them falsely.
 
 
 def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:

@@ -92,19 +92,19 @@ class Config:
     def __post_init__(self) -> None:
         for field in fields(self):
             name, value, least = field.name, getattr(self, field.name), _LEAST.get(field.name, 1)
+            is_number = isinstance(value, Real) and 0 <= float(value) < math.inf
             if isinstance(field.default, int):
                 is_whole = isinstance(value, Integral) and not isinstance(value, bool)
                 fits, expected = is_whole and value >= least, f"a whole number of at least {least}"
             elif name == "powers":
                 fits = type(value) is tuple and are_powers(value)
                 expected = "a tuple of powers of two in rising order"
+            elif name == "tree_columns":
+                fits, expected = is_number and 0 < value <= 1, "a number above 0, at most 1"
+            elif name in _ABOVE_0:
+                fits, expected = is_number and value > 0, "a number above 0"
             else:
-                is_number = isinstance(value, Real) and 0 <= float(value) < math.inf
                 fits, expected = is_number, "a number of at least 0"
-                if name in _ABOVE_0:
-                    fits, expected = is_number and value > 0, "a number above 0"
-                if name == "tree_columns":
-                    fits, expected = is_number and 0 < value <= 1, "a number above 0, at most 1"
             if not fits:
                 raise ParameterError(name, expected=expected, got=value)
 
@@ -117,14 +117,12 @@ class Config:
         """The config with the values for doubted rows in the place of their namesakes."""
         if not doubted:
             return self
-        begin = "doubted_"
-        names = [field.name for field in fields(self) if field.name.startswith(begin)]
-        return replace(self, **{name.removeprefix(begin): getattr(self, name) for name in names})
+        own = {n.removeprefix("doubted_"): v for n, v in vars(self).items() if "doubted_" in n}
+        return replace(self, **own)
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return own | {"powers": list(self.powers)}
+        return vars(self) | {"powers": list(self.powers)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:

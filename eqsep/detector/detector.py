@@ -194,16 +194,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         tags.classifier_tags.multi_class = False
         # Where normal and anomalous rows overlap, few false alarms cost accuracy.
         tags.classifier_tags.poor_score = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = True
+        takes = tags.input_tags
+        takes.allow_nan = takes.categorical = takes.string = takes.sparse = True
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_model", None) is not None
-
-    # Learning
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, time: Any = None, sample_weight: Any = None
@@ -415,8 +411,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """The config, with the values that are given as parameters."""
         if not isinstance(self.config, Config | None):
             raise UserError(f"config must be a Config, got a {type(self.config).__name__}.")
-        given = {name: getattr(self, name) for name in _FROM_CONFIG}
-        given = {name: value for name, value in given.items() if value is not None}
+        given = {name: v for name in _FROM_CONFIG if (v := getattr(self, name)) is not None}
         if "bandwidth" in given:
             given["doubted_bandwidth"] = given["bandwidth"]
         return replace(self.config or Config(), **given)
@@ -475,8 +470,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         table, labels = rows_to_learn(model, X, y, groups=groups, time=time)
         evidence = gather(model.plan, table, labels, judged=judged, device=self.device)
         return model.plan.encode(table), labels, evidence
-
-    # What was learnt
 
     @property
     def model_(self) -> Model:
@@ -561,8 +554,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             raise AttributeError(f"{type(self).__name__} has no {attribute!r} before it is fitted.")
         return self._checked_model()
 
-    # What it says of rows
-
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
         return self.model_.scores(X)
@@ -585,10 +576,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     def kind_probability(self, X: Any) -> np.ndarray:
         """The probability that the name of each alarm is right; NaN for a row that passes.
 
-        Of a seen kind: among alarms of seen kinds, as common as in the learnt rows. Of "unseen":
-        r / (p + r), with p the probability that a row of a seen kind is as unlike all of them, and
-        r the `unseen_rate`. That is the share of unseen kinds among such rows, if they are as
-        common as alarms of seen kinds that are called "unseen".
+        Of a seen kind: given that the alarm is of a seen kind, as common as in the learnt rows; so
+        it is 1 if only one kind was seen. Of "unseen": r / (p + r), with p the probability that a
+        row of a seen kind is as unlike all of them, and r the `unseen_rate`. That is the share of
+        unseen kinds among such rows, if they are as common as alarms of seen kinds that are called
+        "unseen".
         """
         return self.model_.verdicts(X).kind_probability
 
@@ -676,8 +668,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         known = labels.code != UNLABELLED
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
         return float(accuracy_score(labels.code[known] > 0, alarm[known], sample_weight=weight))
-
-    # What is kept
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted detector to one file, without pickle; `eqsep.load_model` reads it."""

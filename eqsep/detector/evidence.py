@@ -341,11 +341,7 @@ def _remaining(
 def gather(
     plan: Plan, table: Table, labels: RowLabels, *, judged: bool = False, device: str = "cpu"
 ) -> Evidence:
-    """What the rows of an aligned table teach under a plan, with labels as the plan reads them.
-
-    Every fit, and everything learnt later, is a sum of this. Rows that were `judged` because they
-    raised an alarm are never held out.
-    """
+    """What an aligned table teaches; rows that were `judged` as alarms are never held out."""
     rows = plan.encoder.encode(table)
     holdout = replace(plan.holdout, bound=0, anomaly_bound=0) if judged else plan.holdout
     split = holdout.split(table, labels, encoder=plan.encoder)

@@ -18,11 +18,8 @@ _AT_ONCE = 256  # rows
 _ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it hold is rounding
 _LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
 _NEAR = 50  # normal rows around a row
-_FEW = 0.05  # of them have a value as far out, if it is unusual
-# `python bench/reasons.py` measures both: with fewer usual values, reasons explain less.
-_USUAL_WEIGHT = 0.3  # of what columns with usual values add, when reasons are chosen
+_FEW = 0.1  # of them have a value as far out, if it is unusual
 _LEAST_SHOWN = 0.01  # of the difference in score: what adds less is not worth a line
-_LEAST_USUAL = 0.1  # of the difference in score: a column with a usual value that adds less is none
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """One line for each reason worth it, and one for the nearest kind."""
-        lines = [f"score {self.score:.3f}; the nearest normal row has {self.base:.3f}"]
+        lines = [f"score {self.score:.3f}; the nearest normal row scores {self.base:.3f}"]
         reasons, rest = self.shown()
         for reason in reasons:
             lines.append(
@@ -194,20 +191,18 @@ class Explainer:
     ) -> Iterator[np.ndarray]:
         """The columns that are reasons for each row, those that add most first; all if so many.
 
-        A value is usual if a twentieth or more of the normal rows around have one as high, and one
-        as low, or the same name. Such columns count less, and not at all if they add little, unless
-        no others are left.
+        A value is usual if a tenth or more of the normal rows around have one as high, and one as
+        low, or the same name. Such columns are no reasons, unless no others are left.
         """
         first = np.unique(self.plan.encoder.source, return_index=True)[1]
         for row, around, adds in zip(rows, self._normal[0][near], share, strict=True):
             far = np.minimum((around >= row).sum(axis=0), (around <= row).sum(axis=0))
             usual = np.minimum.reduceat(far, first) >= max(_FEW * len(around), 1)
-            counts = (adds > 0) & (~usual | (adds >= _LEAST_USUAL * adds.sum()))
+            counts = (adds > 0) & ~usual
             if top >= len(adds) or not counts.any():
                 counts[:] = True
-            order = np.argsort(-adds * np.where(usual, _USUAL_WEIGHT, 1.0), kind="stable")
-            chosen = np.sort(order[counts[order]][:top])
-            yield chosen[np.argsort(-adds[chosen], kind="stable")]
+            order = np.argsort(-adds, kind="stable")
+            yield order[counts[order]][:top]
 
     def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The normal rows nearby, nearest first, the scores of both, and what each column adds."""

@@ -1,7 +1,4 @@
-"""The first fit: to rows in memory, to a stream of batches, or to rows spread over a cluster.
-
-Each chooses a plan from some rows, gathers the evidence of all, and settles.
-"""
+"""The first fit: to rows in memory, to a stream of batches, or to rows spread over a cluster."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -330,9 +327,6 @@ def seed_of(rng: np.random.RandomState) -> int:
 
 def _no_rows() -> UserError:
     return UserError("There are no rows: expected at least one batch with some.")
-
-
-# What goes with the rows: groups, times and weights, from columns or from arrays.
 
 
 def batches_of(

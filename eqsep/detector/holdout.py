@@ -1,7 +1,6 @@
 """HoldOut: which rows calibrate, by a hash of their values or of their group.
 
-So pieces of the data hold out what the whole does. Rows that belong together are held out together:
-whole groups, or blocks of time with a gap on either side, in which rows are not learnt either.
+So pieces of the data hold out what the whole does; groups and blocks of time stay together.
 """
 
 import math
@@ -40,6 +39,12 @@ def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
     many = min(max(3999, n / _ONE_IN), config.max_held_out)
     most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
     return most if doubted else usable(most)
+
+
+def rows_to_hold_out(n: int, *, config: Config, doubted: bool = False) -> int:
+    """The least number of normal rows of which `n` are held out; 0 if so many never are."""
+    sizes = (2 * n, 5 * n, _ONE_IN * n)
+    return next((k for k in sizes if n_held_out(k, config=config, doubted=doubted) >= n), 0)
 
 
 def n_held_out_anomalies(n: int, *, config: Config) -> int:
@@ -164,8 +169,7 @@ class Grouping:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        own = {name: getattr(self, name) for name in self.SCHEMAS}
-        return own | {
+        return vars(self) | {
             "columns": list(self.columns),
             "edges": np.array(self.edges, dtype=float),
             "row_bound": np.uint64(self.row_bound),
@@ -310,8 +314,7 @@ class HoldOut:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; bounds may have all 64 bits set, and are NumPy's numbers."""
-        own = {name: getattr(self, name) for name in self.SCHEMAS}
-        return own | {
+        return vars(self) | {
             "bound": np.uint64(self.bound),
             "anomaly_bound": np.uint64(self.anomaly_bound),
             "anomaly_kinds": list(self.anomaly_kinds),

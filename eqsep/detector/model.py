@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from eqsep import schemas
+from eqsep import checks, schemas
 from eqsep.arrays import WithoutCaches
-from eqsep.checks import HELD_OUT, LEARNT, MADE_UP, Finding, check_dates, check_threshold
+from eqsep.checks import Beyond, Finding
 from eqsep.detector.calibration import Calibration, Promise, anomalies_among, checked_share, select
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import Evidence, HeldOutRows
@@ -157,24 +157,33 @@ class Model(WithoutCaches):
             )
             return float(np.mean(self._scores_of(moved) > self.threshold)) if len(rows) else 0.0
 
-        return check_dates(encoder, alarms, rate=self.promise.false_alarm_rate)
+        return checks.check_dates(encoder, alarms, rate=self.promise.false_alarm_rate)
+
+    def check_beyond(self, beyond: Beyond, *, n_rows: int) -> list[Finding]:
+        """Findings on dates beyond those learnt, in columns by which later rows raise an alarm."""
+        found = checks.check_beyond(beyond, n_rows=n_rows)
+        columns = {date.fields["column"] for date in (self.check_dates() if found else ())}
+        return [finding for finding in found if finding.fields["column"] in columns]
 
     def check_threshold(self) -> list[Finding]:
         """A finding if few anomalies, held out, learnt or made up, score above the threshold."""
-        terms, scores, of = self.plan.terms, self.calibration.anomaly_scores, HELD_OUT
+        terms, scores, of = self.plan.terms, self.calibration.anomaly_scores, checks.HELD_OUT
         if len(scores) < _ENOUGH_HELD_OUT and self.kinds:
-            scores, of = self._scores_of(terms.landmarks[~terms.is_normal]), LEARNT
+            scores, of = self._scores_of(terms.landmarks[~terms.is_normal]), checks.LEARNT
         elif not self.kinds:
             rows = terms.landmarks[terms.is_normal][:_N_MADE_UP]
             far = np.random.RandomState(0).choice([-_FAR_OUT, _FAR_OUT], size=rows.shape)
-            scores, of = self._scores_of(rows + far.astype(rows.dtype)), MADE_UP
+            scores, of = self._scores_of(rows + far.astype(rows.dtype)), checks.MADE_UP
         rate, doubted = self.promise.false_alarm_rate, self.plan.labels.doubts_calibration
-        return check_threshold(self.threshold, scores, of=of, rate=rate, doubted=doubted)
+        return checks.check_threshold(self.threshold, scores, of=of, rate=rate, doubted=doubted)
 
     def warn_if_short(self) -> None:
         """Warn where there are too few held-out rows for the promise."""
         rate, confidence, _ = astuple(self.promise)
-        self.calibration.warn_if_short(rate, confidence, grouping=self.plan.holdout.grouping)
+        grouping, n = self.plan.holdout.grouping, self.evidence.n_normal
+        self.calibration.warn_if_short(
+            rate, confidence, grouping=grouping, config=self.config, n_normal=n
+        )
 
     def scores(self, X: Any) -> np.ndarray:
         """How anomalous each row of a table is."""

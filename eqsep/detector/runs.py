@@ -1,7 +1,4 @@
-"""Rows of a run in time: windows over its last rows, and alarms that must persist.
-
-A window is computed from its own values in one order, so batches give the same bits as the whole.
-"""
+"""Rows of a run in time: windows over its last rows, and alarms that must persist."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,6 +1,6 @@
 """The score: how anomalous a row is, one formula of four terms (`Score.combine`)."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -32,8 +32,7 @@ class TermValues:
 
     def __getitem__(self, part: slice) -> "TermValues":
         """The values of a subset of the rows."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return TermValues(**{k: None if v is None else v[part] for k, v in values.items()})
+        return TermValues(**{k: None if v is None else v[part] for k, v in vars(self).items()})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

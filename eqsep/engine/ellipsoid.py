@@ -1,8 +1,4 @@
-"""Columns that move together: how far a row is from the ellipsoid in which normal rows lie.
-
-Each value of a row may be usual and their combination not: a sensor that disagrees with its
-neighbours. A kernel over many columns sees such a row late, since each difference is small.
-"""
+"""Columns that move together: how far a row is from the ellipsoid in which normal rows lie."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self

@@ -422,11 +422,7 @@ class FunctionKernel(Kernel):
         return values
 
 
-LOCAL_KERNELS: dict[str, type[LocalKernel]] = {
-    "rbf": RBF,
-    "laplacian": Laplacian,
-    "exponential": Exponential,
-}
+LOCAL_KERNELS = {kernel.__name__.lower(): kernel for kernel in (RBF, Laplacian, Exponential)}
 
 
 def as_kernel(kernel: Any, *, gamma: float | str = "median") -> Kernel:

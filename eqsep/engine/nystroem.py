@@ -1,8 +1,4 @@
-"""The Nystroem approximation: landmarks, kernel values at them, and the sums that are solved.
-
-`KernelMap` is for NumPy rows, `TensorMap` for tensors, `DeviceMap` for rows with landmarks on a
-device. Their sums add up over pieces of the data.
-"""
+"""The Nystroem approximation: landmarks, kernel values at them, and the sums that are solved."""
 
 import operator
 from collections.abc import Callable, Iterator
