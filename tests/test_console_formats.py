@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from eqsep.serve.console import formats
+from eqsep.serve.console import pages
 from eqsep.serve.verdicts import Fit
 
 
@@ -38,21 +38,21 @@ from eqsep.serve.verdicts import Fit
     ],
 )
 def test_values_are_shown(name, value, shown):
-    assert formats.FILTERS[name](value) == shown
+    assert pages.FILTERS[name](value) == shown
 
 
 def test_a_kind_always_has_the_same_colour():
-    assert formats.hue("takeover") == formats.hue("takeover")
-    assert len({formats.hue(str(i)) for i in range(200)}) == 8
+    assert pages.hue("takeover") == pages.hue("takeover")
+    assert len({pages.hue(str(i)) for i in range(200)}) == 8
 
 
 def test_times_are_in_the_largest_unit():
-    assert formats.ago(time.time() - 130) == "2 min ago"
-    assert formats.ago(time.time() + 5) == "now"
+    assert pages.ago(time.time() - 130) == "2 min ago"
+    assert pages.ago(time.time() + 5) == "now"
 
 
 def test_counts_have_a_plural():
-    assert [formats.plural(n, "alarm") for n in (1, 1200)] == ["1 alarm", "1,200 alarms"]
+    assert [pages.plural(n, "alarm") for n in (1, 1200)] == ["1 alarm", "1,200 alarms"]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_counts_have_a_plural():
     ],
 )
 def test_a_fit_is_in_words(p_value, words):
-    assert formats.fitting(Fit(None, 0.4, n_rows=12, n_needed=9), p_value) == words
+    assert pages.fitting(Fit(None, 0.4, n_rows=12, n_needed=9), p_value) == words
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_a_fit_is_in_words(p_value, words):
     [(0.2, "0.2 s"), (1, "1 s"), (23.2, "23 s"), (95, "1.6 min"), (300, "5 min"), (9e4, "1 d")],
 )
 def test_a_length_of_time_is_in_its_largest_unit(seconds, told):
-    assert formats.lasting(seconds) == told
+    assert pages.lasting(seconds) == told
 
 
 def test_a_time_of_day_has_its_date_where_it_is_another_day(monkeypatch):
-    monkeypatch.setattr(formats.time, "time", lambda: 86_400.0 + 7_200)
-    assert formats.clock(86_400 + 3_660) == "01:01 UTC"
-    assert formats.clock(3_660) == "1970-01-01 01:01 UTC"
+    monkeypatch.setattr(pages.time, "time", lambda: 86_400.0 + 7_200)
+    assert pages.clock(86_400 + 3_660) == "01:01 UTC"
+    assert pages.clock(3_660) == "1970-01-01 01:01 UTC"

@@ -111,7 +111,7 @@ def test_replay_of_random_lessons_gives_the_live_model(work, detector):
     for step in range(40):
         if learnt and rng.random() < 0.35:
             lesson = learnt.pop(rng.integers(len(learnt)))
-            work.ledger.forget("pump", lesson, by="bob")
+            work.ledger.append("pump", ledgers.Change(ledgers.FORGET, "bob", lesson=lesson))
         elif step == 20:
             other = Detector(plan=detector.plan_, false_alarm_rate=0.2, config=Config.fast())
             other.fit(without_card(rows_at((0, 0), 90, rng=rng)), ["normal"] * 90)

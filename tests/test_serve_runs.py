@@ -12,7 +12,7 @@ from eqsep import Detector
 from eqsep.detector import Config
 from eqsep.detector.audit import NewKindWarning
 from eqsep.errors import UserError
-from eqsep.serve import runs
+from eqsep.serve import intake
 from eqsep.serve.alarms import Filter
 from eqsep.serve.web.app import create_app
 from eqsep.serve.workspace import Workspace
@@ -172,7 +172,7 @@ def _all(work, state):
 
 
 def test_only_so_many_runs_are_kept(work, monkeypatch):
-    monkeypatch.setattr(runs, "MOST_RUNS", 2)
+    monkeypatch.setattr(intake, "MOST_RUNS", 2)
     new = sensors(seed=1, n_runs=4)
     for minute in (0, 1):
         for run in ("r00", "r01", "r02", "r03"):

@@ -1,14 +1,13 @@
 """Alarms as people see them: scores and reasons, similar alarms, and what to judge next."""
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, select, update
@@ -21,7 +20,7 @@ from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve import schema, texts
 from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Missing, Store, columns_of
-from eqsep.serve.texts import Text
+from eqsep.serve.texts import Asked, Text
 
 OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # states of a row
 EXEMPT = "exempt"  # another one: an alarm that an exemption keeps out of the inbox
@@ -104,10 +103,8 @@ class Alarm:
     verdict: Verdict | None = None  # that stands
 
 
-class Filter(BaseModel):
+class Filter(Asked):
     """Which rows are asked for."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     # "cleared" rows raised an alarm and no longer would, "quiet" ones never did
     state: State = "open"
@@ -182,7 +179,7 @@ def _holds(column: str, value: str) -> ColumnElement[bool]:
 
 
 def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
-    values = {field.name: getattr(row, field.name, None) for field in fields(Alarm)}
+    values: dict[str, Any] = {f.name: getattr(row, f.name, None) for f in fields(Alarm)}
     for name, prefix in (("said", ""), ("now", "now_")):
         said = {field.name: getattr(row, prefix + field.name) for field in fields(Said)}
         values[name] = Said(**said)
@@ -222,24 +219,18 @@ class Likeness:
     """The directions in which alarms depart from normal rows (`Explainer.departures`), cached."""
 
     def __init__(self) -> None:
-        self._directions: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: dict[tuple[int, int], np.ndarray] = {}  # replaced, never changed
 
     def directions(self, version: int, model: Model, alarms: list[Alarm]) -> np.ndarray:
         """The directions of alarms, by the model of a version.  -> (n_alarms, n_directions)"""
-        with self._lock:
-            kept = self._directions
-            found = {a.id: kept[version, a.id] for a in alarms if (version, a.id) in kept}
-        new = [alarm for alarm in alarms if alarm.id not in found]
+        kept, keys = self._kept, [(version, alarm.id) for alarm in alarms]
+        new = {key: a.row for key, a in zip(keys, alarms, strict=True) if key not in kept}
         if new:
-            rows = model.plan.encode(rows_for(model, [alarm.row for alarm in new]))
+            rows = model.plan.encode(rows_for(model, [*new.values()]))
             made = model.explainer.departures(rows).astype(np.float32)
-            found |= {alarm.id: row for alarm, row in zip(new, made, strict=True)}
-            with self._lock:
-                self._directions |= {(version, alarm.id): found[alarm.id] for alarm in new}
-                while len(self._directions) > _KEPT:
-                    self._directions.popitem(last=False)
-        return np.stack([found[alarm.id] for alarm in alarms])
+            kept = kept | dict(zip(new, made, strict=True))
+            self._kept = dict([*kept.items()][-_KEPT:])
+        return np.stack([kept[key] for key in keys])
 
 
 def groups_of(directions: np.ndarray) -> np.ndarray:
@@ -475,13 +466,9 @@ class Alarms:
             else:
                 score = model.score(rows)
                 alarm = score > model.threshold
-                said = Verdicts(
-                    score=score,
-                    p_value=model.calibration.p_value(score),
-                    alarm=alarm,
-                    kind=np.where(alarm, "", NORMAL),
-                    kind_probability=np.full(len(score), np.nan),
-                )
+                unnamed = {"kind": np.where(alarm, "", NORMAL), "alarm": alarm}
+                unnamed["kind_probability"] = np.full(len(score), np.nan)
+                said = Verdicts(score=score, p_value=model.calibration.p_value(score), **unnamed)
             known = known | dict(zip(new, said.each(), strict=True))
         if named:
             self._named = model, known  # what was previewed is mostly given next

@@ -13,17 +13,14 @@ _PATIENCE = 30.0  # seconds that a copy waits for a writer
 
 
 def back_up(database: Path, out: Path) -> None:
-    """Copy the SQLite database of a service to a file, while the service runs.
-
-    The copy is one state of the store: all of each transaction that had ended, nothing of others.
-    """
+    """Copy one state of a service's SQLite database to a file, while the service runs."""
     if out.exists():
         raise UserError(f"{out} exists already: name a file that does not.")
     part = out.with_name(f"{out.name}.part")
     make_private(part)
     try:
-        from_here = closing(sqlite3.connect(database, timeout=_PATIENCE))
-        with from_here as source, closing(sqlite3.connect(part)) as target:
+        original = closing(sqlite3.connect(database, timeout=_PATIENCE))
+        with original as source, closing(sqlite3.connect(part)) as target:
             source.backup(target)
             target.execute("PRAGMA journal_mode=DELETE")  # one file holds all
         check(part)
@@ -35,10 +32,7 @@ def back_up(database: Path, out: Path) -> None:
 
 
 def restore(backup: Path, database: Path) -> Path | None:
-    """Put a backup in the place of a service's database; where the one that was there is now.
-
-    The service must not be running. The database that it had is renamed, not deleted.
-    """
+    """Put a backup in the place of a database that nobody uses; what that is called from now on."""
     check(backup)
     part = database.with_name(f"{database.name}.part")
     make_private(part)
@@ -58,25 +52,19 @@ def check(path: Path) -> None:
     """Read the whole of a service's database; one that is damaged, or not one, is an error."""
     if not path.is_file():
         raise UserError(f"There is no file {path}.")
-    found = _first_damage(path)
-    if found is not None:
-        raise UserError(
-            f"{path} is damaged, or is not a database of eqsep: {found}. Restore a backup with "
-            f"eqsep serve restore, which keeps the damaged file: sqlite3 can recover much of one."
-        )
-
-
-def _first_damage(path: Path) -> str | None:
     tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('models', 'versions')"
     try:
         with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            (n_tables,) = connection.execute(tables).fetchone()
+            if found == "ok" and connection.execute(tables).fetchone() != (2,):
+                found = "its tables are not there"
     except sqlite3.DatabaseError as error:
-        return str(error)
+        found = str(error)
     if found != "ok":
-        return str(found)
-    return None if n_tables == 2 else "its tables are not there"
+        raise UserError(
+            f"{path} is damaged, or is not a database of eqsep: {found}. Restore a backup with "
+            f"eqsep serve restore, which keeps the damaged file: sqlite3 can recover much of one."
+        )
 
 
 def _check_unused(database: Path) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import Connection, func, insert, select, update
 
 from eqsep.errors import UserError
@@ -12,16 +12,15 @@ from eqsep.serve.alarms import EXEMPT, OPEN, Alarms
 from eqsep.serve.ledger import Ledger, Row
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Missing, Store, columns_of, now
+from eqsep.serve.texts import Asked
 
 MOST_DAYS = 365
 _DAY = 86_400.0  # seconds
 _MOST = 30_000  # open alarms that an exemption is applied to: the newest
 
 
-class Exempted(BaseModel):
+class Exempted(Asked):
     """What is to be exempted: alarms of an entity, or with values in a range, or both."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     entity: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     column: Annotated[str, Field(max_length=200)] | None = None

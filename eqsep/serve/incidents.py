@@ -100,12 +100,8 @@ class Folding:
         rows = self._rows(name, wanted)
         found = self._folded(name, rows)
         found.sort(key=lambda one: -(one.score if wanted.order == "score" else one.last))
-        return Incidents(
-            incidents=found[offset : offset + limit],
-            total=len(found),
-            n_alarms=len(rows),
-            over_time=over_time([row.at for row in rows]),
-        )
+        some, bars = found[offset : offset + limit], over_time([row.at for row in rows])
+        return Incidents(incidents=some, total=len(found), n_alarms=len(rows), over_time=bars)
 
     def incident(self, name: str, number: int) -> Incident:
         """The incident of an alarm, among alarms of the same state."""
@@ -127,21 +123,14 @@ class Folding:
 
     def _folded(self, name: str, rows: list[Any]) -> list[Incident]:
         rows = sorted(rows, key=lambda row: row.id)
-        alike = self._alike(name, rows)
-        keys = [
-            (row.entity,)
-            if row.entity is not None
-            else (None, first_name(row.now_kind), alike.get(row.id))
-            for row in rows
-        ]
+        unseen = [row.id for row in rows if row.entity is None and row.now_kind == UNSEEN]
+        # the group of each unseen alarm without an entity; older ones than the last are alone
+        alike = {number: -number for number in unseen} | self._alarms.looks(name, unseen)
+        looks = [(first_name(row.now_kind), alike.get(row.id)) for row in rows]
+        keys = [look if r.entity is None else r.entity for r, look in zip(rows, looks, strict=True)]
         gap = 60.0 * float(self._ledger.settings(name).get("gap") or GAP)
         found = folded(keys, [row.at for row in rows], gap=gap)
         return [_incident([rows[place] for place in places]) for places in found]
-
-    def _alike(self, name: str, rows: list[Any]) -> dict[int, int]:
-        """The group of each unseen alarm without an entity; older ones than the last are alone."""
-        unseen = [row.id for row in rows if row.entity is None and row.now_kind == UNSEEN]
-        return {number: -number for number in unseen} | self._alarms.looks(name, unseen)
 
 
 def _incident(rows: list[Any]) -> Incident:

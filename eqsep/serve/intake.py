@@ -1,4 +1,4 @@
-"""The intake: rows come, are scored, and those to be looked at are stored."""
+"""The intake: rows get the windows of their runs, are scored, and those to look at are stored."""
 
 import math
 import threading
@@ -11,17 +11,125 @@ from sqlalchemy import Connection, delete, insert, select
 
 from eqsep.detector.explainer import Explanation
 from eqsep.detector.model import VERDICTS, Model, Verdicts
+from eqsep.detector.plan import Plan
+from eqsep.detector.runs import Runs
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
 from eqsep.serve.alarms import EXEMPT, OPEN
 from eqsep.serve.exemptions import Exemption, in_force
 from eqsep.serve.ledger import Ledger, Row, entity_column, rows_for
-from eqsep.serve.runs import OpenRuns
 from eqsep.serve.store import Store, now
 from eqsep.serve.watching import Watching
 
 MOST_QUIET = 20_000  # rows of a model that raised no alarm and that nobody has judged
 _CLEARED_EVERY = 1_000  # such rows
+MOST_RUNS = 100_000  # of a model: those with the oldest last row are forgotten first
+
+
+def run_columns(plan: Plan) -> tuple[str | None, str | None]:
+    """The columns of the run and of the time, if any; without time, rows are in order."""
+    grouping = plan.holdout.grouping
+    if plan.windows is None or grouping is None:
+        return None, None
+    return grouping.columns[0], grouping.columns[1] or None
+
+
+class OpenRuns:
+    """The runs of a model, within a transaction; the last rows of each run are in the store."""
+
+    def __init__(self, connection: Connection, name: str, model: Model) -> None:
+        self._connection, self._name, self._model = connection, name, model
+        self._runs = Runs()
+        self._shown: dict[int, tuple[str, str]] = {}  # the name of each run, and its last time
+
+    def lock(self) -> None:
+        """Let no other process take rows of the model until the transaction ends."""
+        table = schema.models
+        query = select(table.c.name).where(table.c.name == self._name).with_for_update()
+        self._connection.execute(query)
+
+    def extended(self, rows: Sequence[Row]) -> list[Row | str]:
+        """Each row with its windows, or what is wrong with it: it is then not part of its run."""
+        added = {*self._model.plan.windows.added}  # type: ignore[union-attr]  # it has windows
+        plain = [{n: value for n, value in row.items() if n not in added} for row in rows]
+        try:
+            return self._extended(plain)
+        except UserError as error:
+            if len(rows) == 1:
+                return [str(error)]
+        return [found for row in plain for found in self.extended([row])]
+
+    def _extended(self, rows: list[Row]) -> list[Row | str]:
+        plan = self._model.plan
+        group, time = run_columns(plan)
+        named = rows if group is None else [{**row, group: _name(row.get(group))} for row in rows]
+        table = plan.grouped(rows_for(self._model, named))
+        keys = [0] * len(rows) if table.groups is None else table.groups.group.tolist()
+        times = [0.0] * len(rows) if table.groups is None else table.groups.time.tolist()
+        self._read(keys)
+        found: list[Row | str] = [*rows]
+        latest, good = dict(self._runs.time), []
+        shown = {key: text for key, (_, text) in self._shown.items()}
+        for i, (key, at) in enumerate(zip(keys, times, strict=True)):
+            if at < latest.get(key, at):
+                run = "the run" if group is None else f"{group} {rows[i][group]!r}"
+                found[i] = (
+                    f"column {time!r}: expected {shown[key]} or later, the time of the last row of "
+                    f"{run}, got {rows[i][str(time)]!r}"
+                )
+            else:
+                good.append(i)
+                latest[key], shown[key] = at, str(rows[i].get(str(time)))
+        if good:
+            windowed = plan.windows.apply(  # type: ignore[union-attr]  # it has windows
+                table.take(np.array(good)), plan.holdout.grouping, runs=self._runs
+            )
+            values = {c.name: c.values.tolist() for c in windowed.columns if c.derived_from}
+            for place, i in enumerate(good):
+                own = {n: column[place] for n, column in values.items()}
+                found[i] = rows[i] | {n: None if v != v else v for n, v in own.items()}  # NaN: null
+                name = "" if group is None else str(named[i][group])
+                self._shown[keys[i]] = name, shown[keys[i]]
+        return found
+
+    def save(self) -> None:
+        """Store the last rows of the runs."""
+        table, runs, at = schema.runs, self._runs, now()
+        values: list[dict[str, Any]] = []
+        for key, last in runs.last.items():
+            name, time = self._shown[key]
+            own = {"run": f"{key:016x}", "name": name[:200], "time_shown": time, "at": at}
+            own["last"] = np.ascontiguousarray(last, dtype="<f8").tobytes()
+            values.append({"model": self._name, "time": runs.time[key], **own})
+        if not values:
+            return
+        mine = table.c.model == self._name
+        there = mine & table.c.run.in_([value["run"] for value in values])
+        n_before = self._connection.execute(delete(table).where(there)).rowcount
+        self._connection.execute(insert(table), values)
+        if len(values) > n_before:  # some are new
+            newest = select(table.c.run).where(mine).order_by(table.c.at.desc(), table.c.run.desc())
+            oldest = table.c.run.in_(newest.offset(MOST_RUNS).scalar_subquery())
+            self._connection.execute(delete(table).where(mine, oldest))
+
+    def _read(self, keys: list[int]) -> None:
+        """Read those of these runs that are not in memory."""
+        table, windows = schema.runs, self._model.plan.windows
+        lacking = sorted({f"{key:016x}" for key in keys if key not in self._runs.last})
+        query = select(table).where(table.c.model == self._name, table.c.run.in_(lacking))
+        for row in self._connection.execute(query) if lacking else ():
+            key, last = int(row.run, 16), np.frombuffer(row.last, dtype="<f8")
+            n_columns = len(windows.windowed)  # type: ignore[union-attr]  # it has windows
+            self._runs.last[key] = last.reshape(-1, n_columns)
+            self._runs.time[key] = row.time
+            self._shown[key] = row.name, row.time_shown
+
+
+def _name(value: Any) -> Any:
+    """The name of a run, the same in every request: 3 and 3.0 are one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return None if value is None else str(value)
 
 
 @dataclass(frozen=True)
@@ -76,11 +184,7 @@ def _spread(rows: Sequence[Row | str], answers: Sequence[Answer]) -> list[Answer
 
 
 class Intake:
-    """Scores rows by the live version of a model, and stores alarms and some rows that pass.
-
-    A random share `keep_quiet` of the rows that raise no alarm is stored. Half of these are offered
-    to be judged: they measure what is missed, and may calibrate.
-    """
+    """Scores rows by the live version, and stores alarms and a random share of the other rows."""
 
     def __init__(
         self, store: Store, ledger: Ledger, watching: Watching, *, keep_quiet: float
@@ -116,36 +220,28 @@ class Intake:
             return OpenRuns(connection, name, model).extended(rows)
 
     def take(self, name: str, rows: list[Row]) -> list[Answer]:
-        """Score rows, and store those to be looked at before this returns.
-
-        A row that cannot be scored gets an error of its own. Rows of a model with windows are taken
-        one request after the other.
-        """
+        """Score rows, each alone if it is bad, and store those to look at before this returns."""
         live, shadow, settings = self._ledger.in_use(name)
         model = self._ledger.detector(live).model_
         second = None if shadow is None else self._ledger.detector(shadow).model_
+        entity = entity_column(settings, model.plan)
         if model.plan.windows is None:
             scored = _scored(model, rows, second)
             with self._store.writing(synced=False) as connection:
-                answers = self._stored(connection, name, live, scored, settings)
-        else:
+                answers = self._stored(connection, name, live, scored, entity)
+        else:  # one request after the other
             with self._store.writing(synced=False) as connection:
                 runs = OpenRuns(connection, name, model)
                 runs.lock()
                 scored = _scored(model, runs.extended(rows), second)
-                answers = self._stored(connection, name, live, scored, settings)
+                answers = self._stored(connection, name, live, scored, entity)
                 runs.save()
         if scored.verdicts is not None:
             self._watching.update(name, live, scored.good, scored.encoded, scored.verdicts)
         return _spread(scored.rows, answers)
 
     def _stored(
-        self,
-        connection: Connection,
-        name: str,
-        version: int,
-        scored: _Scored,
-        settings: dict[str, Any],
+        self, connection: Connection, name: str, version: int, scored: _Scored, entity: str | None
     ) -> list[Answer]:
         """Count rows and store some; the answers to all, with the numbers of those stored."""
         if scored.verdicts is None:
@@ -153,54 +249,44 @@ class Intake:
         answers, shadow = _answers(scored.verdicts, version), scored.shadow
         with self._lock:
             draws = self._rng.random(len(answers)).tolist()
-        entity = entity_column(settings, self._ledger.detector(version).plan_)
         stored = [i for i, a in enumerate(answers) if a.alarm or draws[i] < self._keep_quiet]
-        values = [
-            _values(name, scored.good[i], answers[i], entity)
-            | {
-                "drawn": not answers[i].alarm and draws[i] < self._keep_quiet / 2,
-                "shadow_score": None if shadow is None else float(shadow.score[i]),
-            }
-            for i in stored
-        ]
-        if any(value["alarm"] for value in values):
-            _exempt(values, in_force(connection, name))
+        n_alarms = sum(answer.alarm for answer in answers)
+        exemptions = in_force(connection, name) if n_alarms else []
+        values = []
+        for i in stored:
+            row = _values(name, scored.good[i], answers[i], entity, exemptions)
+            # half of the random share is offered to be judged: it may calibrate
+            row["drawn"] = not answers[i].alarm and draws[i] < self._keep_quiet / 2
+            row["shadow_score"] = None if shadow is None else float(shadow.score[i])
+            values.append(row)
         if values:
             table = schema.rows
             statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
             numbers = connection.execute(statement, values).scalars()
             for i, number in zip(stored, numbers, strict=True):
                 answers[i] = replace(answers[i], id=number)
-        counted = {
-            "rows": len(answers),
-            "alarms": sum(answer.alarm for answer in answers),
-            "shadow_alarms": 0 if shadow is None else int(shadow.alarm.sum()),
-        }
+        counted = {"rows": len(answers), "alarms": n_alarms}
+        counted["shadow_alarms"] = 0 if shadow is None else int(shadow.alarm.sum())
         self._watching.count(connection, name, version, counted)
-        self._n_quiet += len(values) - counted["alarms"]
+        self._n_quiet += len(values) - n_alarms
         if self._n_quiet >= _CLEARED_EVERY:
             self._n_quiet = 0
             _clear(connection, name)
         return answers
 
 
-def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str, Any]:
-    """A row as it is stored."""
+def _values(
+    name: str, row: Row, answer: Answer, entity: str | None, exemptions: list[Exemption]
+) -> dict[str, Any]:
+    """A row as it is stored; an exemption keeps an expected alarm out of the inbox."""
     said = {key: getattr(answer, key) for key in ("version", *VERDICTS)}
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
+    covers = (one.id for one in exemptions if answer.alarm and one.covers(row, who))
+    exemption = next(covers, None)
+    state = OPEN if exemption is None else EXEMPT
+    plain = {"model": name, "at": now(), "row": row, "entity": who, "state": state, "note": ""}
     now_said = {f"now_{key}": value for key, value in said.items()}
-    plain = {"model": name, "at": now(), "row": row, "entity": who, "state": OPEN, "note": ""}
-    plain["exemption"] = None
-    return plain | said | now_said
-
-
-def _exempt(values: list[dict[str, Any]], exemptions: list[Exemption]) -> None:
-    """Keep expected alarms out of the inbox."""
-    for value in values if exemptions else ():
-        covers = (one.id for one in exemptions if one.covers(value["row"], value["entity"]))
-        number = next(covers, None) if value["alarm"] else None
-        if number is not None:
-            value |= {"state": EXEMPT, "exemption": number}
+    return plain | {"exemption": exemption} | said | now_said
 
 
 def _clear(connection: Connection, name: str) -> None:

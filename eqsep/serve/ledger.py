@@ -33,7 +33,7 @@ _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
 SNAPSHOT_EVERY = 25  # versions, of which one gets a model file
 _KEPT = 6  # detectors in memory
 ATTEMPTS = 20  # to write before other writers
-Within = Callable[[Connection, int, Detector], None]  # what else is written with a version
+Within = Callable[[Connection, Any, Any], None]  # writes more with a version and its detector
 Learnt = tuple[Detector, tuple[str, ...]]  # a changed detector, and the warnings
 
 
@@ -74,6 +74,9 @@ class Change:
     note: str = ""
     lesson: Lesson | None = None
     source: int | None = None
+
+
+Wanted = Change | Callable[[int], Change | None] | None  # it may depend on the live version
 
 
 def entity_column(settings: dict[str, Any], plan: Plan) -> str | None:
@@ -256,10 +259,6 @@ def _reads(detector: Detector) -> dict[str, str | None]:
     return {name: None if column is None else column.reads for name, column in learnt.items()}
 
 
-class Moved(Conflict):
-    """The live version is no longer the one that the caller has seen."""
-
-
 @dataclass(frozen=True)
 class Replay:
     """The result of repeating a model's log from its beginning."""
@@ -270,10 +269,7 @@ class Replay:
 
 
 class Ledger:
-    """The models of a store: each version is an operation on its parent, and can be restored.
-
-    Writers go one after the other, as each names the live version that it has seen.
-    """
+    """The models of a store: each version is an operation on its parent, and can be restored."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -424,18 +420,14 @@ class Ledger:
                 self._previewed = number, lesson, would
             return would
 
-    def learn(self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Any) -> Version:
+    def learn(self, name: str, lesson: Lesson, *, by: str, note: str = "") -> Version:
         """Teach the live version labelled rows."""
-        return self._append(name, Change(LEARN, by, note, lesson), **more)
-
-    def forget(self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Any) -> Version:
-        """Let the live version forget rows, with the labels that they were learnt with."""
-        return self._append(name, Change(FORGET, by, note, lesson), **more)
+        return self.append(name, Change(LEARN, by, note, lesson))
 
     def rename(self, name: str, old: str, new: str, *, by: str) -> Version:
         """Give a kind another name; if that is the name of another kind, both become one."""
         lesson = Lesson([], [old, new], judged=False)
-        return self._append(name, Change(RENAME, by, f"{old} is now {new}", lesson))
+        return self.append(name, Change(RENAME, by, f"{old} is now {new}", lesson))
 
     def renames(self, number: int, *, since: int) -> list[list[str]]:
         """The old and the new names of kinds that a version has renamed after another one."""
@@ -450,12 +442,14 @@ class Ledger:
         self._model(name)
         with self._store.writing() as connection:
             number = _write(connection, name, Change(IMPORT, by), other)
-        return self._append(name, Change(MERGE, by, note, source=number))
+        return self.append(name, Change(MERGE, by, note, source=number))
 
-    def revert(self, name: str, number: int, *, by: str, note: str = "", **more: Any) -> Version:
+    def revert(
+        self, name: str, number: int, *, by: str, note: str = "", within: Within | None = None
+    ) -> Version:
         """Go back to a version, bit for bit."""
         self._own(name, number)
-        return self._append(name, Change(REVERT, by, note, source=number), **more)
+        return self.append(name, Change(REVERT, by, note, source=number), within=within)
 
     def lesson(self, number: int) -> Lesson | None:
         """What a version has learnt or forgotten."""
@@ -483,16 +477,19 @@ class Ledger:
         difference = np.abs(detector.coef_ - self.detector(live).coef_).max(initial=0.0)
         return Replay(len(entries) - start, bool(same), float(difference))
 
-    def _append(
-        self, name: str, change: Change, *, within: Within | None = None, seen: int | None = None
-    ) -> Version:
-        """Apply a change to the live version and make the result live, whole or not at all."""
+    def append(self, name: str, wanted: Wanted, *, within: Within | None = None) -> Version:
+        """Apply a change, if there is one, to the live version and make the result live."""
         for _ in range(ATTEMPTS):
             parent = self._model(name).live
-            if seen is not None and parent != seen:
-                raise Moved(f"Version {parent} of {name!r} is live now, not {seen}: look again.")
+            change = wanted(parent) if callable(wanted) else wanted
+            if change is None:
+                with self._store.writing() as connection:
+                    if within is not None:
+                        within(connection, None, None)
+                return self.version(parent)
+            warned: tuple[str, ...] = ()
             if change.operation == REVERT:
-                detector, warned = self.detector(change.source or 0), ()
+                detector = self.detector(change.source or 0)
             elif change.operation == LEARN and change.lesson is not None:
                 detector, warned = self.learnt(parent, change.lesson)  # perhaps previewed before
             else:

@@ -1,8 +1,4 @@
-"""The service for assistants, by the Model Context Protocol; needs the extra `eqsep[mcp]`.
-
-Assistants may look at everything that judges may look at, and propose verdicts. A proposal teaches
-the model nothing until a person gives that verdict.
-"""
+"""The service for assistants, who look and propose verdicts; needs the extra `eqsep[mcp]`."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -48,7 +44,19 @@ def server(work: Workspace) -> MCPServer[Any]:
     @tool
     def models() -> list[dict[str, Any]]:
         """The models, with the kinds that each has seen and the open alarms of each kind."""
-        return [_model(work, name) for name in work.ledger.names()]
+        live = {name: work.ledger.live(name).id for name in work.ledger.names()}
+        fitted = {name: work.ledger.detector(number) for name, number in live.items()}
+        return [
+            {
+                "model": name,
+                "version": live[name],
+                "seen_kinds": list(one.kinds_),
+                "columns": list(one.plan_.table_columns),
+                "promised_false_alarms": one.false_alarm_rate if one.model_.rank else None,
+                "open_alarms": work.alarms.kinds(name),
+            }
+            for name, one in fitted.items()
+        ]
 
     @tool
     def alarms(
@@ -88,16 +96,14 @@ def server(work: Workspace) -> MCPServer[Any]:
     def preview(alarms: list[int], verdict: Word, kind: str | None = None) -> dict[str, Any]:
         """What a verdict would change: alarms that go, rise or are renamed. Nothing is stored."""
         seen = work.verdicts.preview(alarms, verdict, kind=kind)
-        changed = {
-            name: [
-                {"alarm": change.alarm.id, "kind": change.then.kind, "score": change.then.score}
-                for change in getattr(seen, name)[:_MOST]
-            ]
-            for name in ("rows", "goes", "rises", "renamed")
-        }
-        counts = {f"n_{name}": len(getattr(seen, name)) for name in ("goes", "rises", "renamed")}
         fits = {kind: asdict(fit) for kind, fit in seen.fits.items()}
-        return changed | counts | {"fits": fits, "warnings": list(seen.warnings)}
+        found: dict[str, Any] = {"fits": fits, "warnings": list(seen.warnings)}
+        changes = {"goes": seen.goes, "rises": seen.rises, "renamed": seen.renamed}
+        found |= {f"n_{name}": len(rows) for name, rows in changes.items()}
+        for name, rows in (changes | {"rows": seen.rows}).items():
+            then = [(change.alarm.id, change.then) for change in rows[:_MOST]]
+            found[name] = [{"alarm": i, "kind": s.kind, "score": s.score} for i, s in then]
+        return found
 
     @tool
     def propose(alarms: list[int], verdict: Word, reason: str, kind: str | None = None) -> str:
@@ -115,25 +121,10 @@ def server(work: Workspace) -> MCPServer[Any]:
     return made
 
 
-def _model(work: Workspace, name: str) -> dict[str, Any]:
-    live = work.ledger.live(name)
-    detector = work.ledger.detector(live.id)
-    return {
-        "model": name,
-        "version": live.id,
-        "seen_kinds": list(detector.kinds_),
-        "columns": list(detector.plan_.table_columns),
-        "promised_false_alarms": detector.false_alarm_rate if detector.model_.rank else None,
-        "open_alarms": work.alarms.kinds(name),
-    }
-
-
 def _summary(alarm: Alarm) -> dict[str, Any]:
-    plain = {"id", "at", "row", "entity", "state", "note", "proposal", "verdict"}
-    return {name: value for name, value in asdict(alarm).items() if name in plain} | {
-        "score": alarm.now.score,
-        "p_value": alarm.now.p_value,
-        "kind": alarm.now.kind,
-        "kind_probability": alarm.now.kind_probability,
-        "is_alarm": alarm.now.alarm,
-    }
+    found = asdict(alarm)
+    now = found["now"]
+    plain = ("id", "at", "row", "entity", "state", "note", "proposal", "verdict")
+    said = ("score", "p_value", "kind", "kind_probability")
+    picked = {name: found[name] for name in plain} | {name: now[name] for name in said}
+    return picked | {"is_alarm": now["alarm"]}

@@ -17,7 +17,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
@@ -28,6 +28,7 @@ from eqsep.serve.incidents import Folding
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Store, now
+from eqsep.serve.texts import Asked
 from eqsep.serve.watching import Watching
 
 INCIDENT, NEW_KIND, DRIFT, TEST = "incident", "new kind", "drift", "test"  # events
@@ -52,10 +53,8 @@ Address = Annotated[str, Field(max_length=1_000)]
 _LOG = logging.getLogger(__name__)
 
 
-class Subscription(BaseModel):
+class Subscription(Asked):
     """Whom to tell what happens with a model; an empty address tells nobody."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: Address = ""  # of the webhook
     events: tuple[Event, ...] = get_args(Event)
@@ -123,10 +122,7 @@ class _NoRedirect(HTTPRedirectHandler):
 
 
 class Notices:
-    """Sends news of models to subscribers, once on each channel; the store has the queue.
-
-    What cannot be sent is tried again, ever later, and then given up.
-    """
+    """Sends news to subscribers, once on each channel; what fails is tried again, ever later."""
 
     def __init__(self, store: Store, ledger: Ledger, folding: Folding, watching: Watching) -> None:
         self._store, self._ledger, self._folding, self._watching = store, ledger, folding, watching

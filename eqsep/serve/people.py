@@ -73,13 +73,8 @@ class People:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # By hash, with the time of the look-up.
-        self._known: dict[str, tuple[float, Person]] = {}
-        self._sessions: dict[str, tuple[float, SignedIn]] = {}
-
-    def _forget_kept(self) -> None:
-        self._known.clear()
-        self._sessions.clear()
+        # By what it is and the hash of a token or cookie, with the time of the look-up.
+        self._kept: dict[tuple[type, str], tuple[float, Any]] = {}
 
     def issue(self, name: str, role: str, *, by: str, days: float | None = None) -> str:
         """A new token for a person, known or not; an older one is void, with its sessions."""
@@ -98,20 +93,29 @@ class People:
             insert(table).values(expires=expires, **person),
             audit_entry(by, "token issued", name=name, role=role, **more),
         )
-        self._forget_kept()
+        self._kept.clear()
         return token
 
     def known(self, token: str) -> Person | None:
         """Whose token this is, if that was looked up a moment ago."""
-        at, person = self._known.get(_hash(token), (0.0, None))
-        return person if time.monotonic() - at < _TRUSTED else None
+        return self._recent(Person, token)
+
+    def _recent(self, kind: type[Found], token: str) -> Found | None:
+        at, found = self._kept.get((kind, _hash(token)), (-math.inf, None))
+        return found if time.monotonic() - at < _TRUSTED else None
+
+    def _keep(self, token: str, found: Found) -> Found:
+        if len(self._kept) >= _MOST:
+            self._kept.clear()
+        self._kept[type(found), _hash(token)] = time.monotonic(), found
+        return found
 
     def check(self, token: str) -> Person | None:
         """Whose token this is, if anybody's."""
-        person, key = self.known(token), _hash(token)
+        person = self.known(token)
         if person is None:
-            row = self._store.first(_people().where(schema.people.c.token == key))
-            person = None if row is None else _kept(self._known, key, Person(*row))
+            row = self._store.first(_people().where(schema.people.c.token == _hash(token)))
+            person = None if row is None else self._keep(token, Person(*row))
         return person
 
     def revoke(self, name: str, *, by: str) -> None:
@@ -122,7 +126,7 @@ class People:
                 raise Missing(f"There is nobody called {name!r}.")
             connection.execute(delete(schema.sessions).where(schema.sessions.c.name == name))
             connection.execute(audit_entry(by, "token revoked", name=name))
-        self._forget_kept()
+        self._kept.clear()
 
     def sign_in(self, person: Person, *, address: str) -> str:
         """Begin a session; what its cookie holds."""
@@ -140,8 +144,8 @@ class People:
     def signed_in(self, cookie: str) -> SignedIn | None:
         """The session of a cookie, if it lasts and its person's token does."""
         table, key, people = schema.sessions, _hash(cookie), schema.people
-        since, found = self._sessions.get(key, (-math.inf, None))
-        if found is not None and time.monotonic() - since < _TRUSTED:
+        found = self._recent(SignedIn, cookie)
+        if found is not None:
             return found
         is_former = (table.c.former == key) & (table.c.renewed > now() - _GRACE)
         query = _people().add_columns(table.c.id, table.c.secret, table.c.key, table.c.renewed)
@@ -150,8 +154,7 @@ class People:
         if row is None:
             return None
         is_old = row.key == key and row.renewed < now() - _RENEWED
-        found = SignedIn(Person(*row[:4]), row.id, row.secret, is_old)
-        return _kept(self._sessions, key, found)
+        return self._keep(cookie, SignedIn(Person(*row[:4]), row.id, row.secret, is_old))
 
     def renew(self, cookie: str) -> str | None:
         """Another cookie for the same session; None if another request was first."""
@@ -159,7 +162,7 @@ class People:
         values = {"key": _hash(renewed), "former": _hash(cookie), "renewed": now()}
         mine = (table.c.key == _hash(cookie)) & (table.c.renewed < now() - _RENEWED)
         changed = self._store.write(update(table).where(mine).values(**values))
-        self._sessions.clear()
+        self._kept.clear()
         return renewed if changed else None
 
     def sign_out(self, session: int, *, by: str) -> None:
@@ -172,7 +175,7 @@ class People:
             connection.execute(delete(table).where(table.c.id == session))
             action, detail = ("logout", {}) if whose == by else ("session ended", {"name": whose})
             connection.execute(audit_entry(by, action, **detail))
-        self._sessions.clear()
+        self._kept.clear()
 
     def sessions(self) -> list[Session]:
         """All sessions that last, the newest first."""
@@ -202,14 +205,6 @@ def _people() -> Select[Any]:
     expires = schema.people.c.expires
     lasts = (expires > now()) | expires.is_(None)
     return select(*columns_of(Person, schema.people)).where(lasts)
-
-
-def _kept(kept: dict[str, tuple[float, Found]], key: str, found: Found) -> Found:
-    """What was found, once it is remembered with the time."""
-    if len(kept) >= _MOST:
-        kept.clear()
-    kept[key] = time.monotonic(), found
-    return found
 
 
 def _hash(token: str) -> str:

@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, delete, insert, null, select, update
+from sqlalchemy import Connection, delete, insert, null, select, update
 
 from eqsep.detector import Detector
 from eqsep.errors import UserError
 from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
 from eqsep.serve.alarms import Alarms
-from eqsep.serve.ledger import FORGET, LEARN, RENAME, Ledger, Lesson, Row, entity_column
+from eqsep.serve.intake import run_columns
+from eqsep.serve.ledger import FORGET, LEARN, RENAME, Change, Ledger, Lesson, Row, entity_column
 from eqsep.serve.people import audit_entry
-from eqsep.serve.runs import forget_runs, run_columns
 from eqsep.serve.store import Store
 from eqsep.serve.verdicts import name_now
 
@@ -25,20 +25,13 @@ class Purged:
 
 
 class Purging:
-    """Deletes what a store holds of an entity: a card, a patient, a machine.
-
-    The live version forgets what it has learnt of it in this service; the rows from which the first
-    model file was fitted are not known here.
-    """
+    """Deletes what a store holds of an entity, but not what the first model file has learnt."""
 
     def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
         self._store, self._ledger, self._alarms = store, ledger, alarms
 
     def purge(self, name: str, entity: str, *, by: str) -> Purged:
-        """Forget and delete all rows of an entity.
-
-        Versions from its first lesson until now cannot be restored afterwards.
-        """
+        """Forget and delete all rows of an entity; versions since its first lesson are gone."""
         live, _, settings = self._ledger.in_use(name)
         plan = self._ledger.detector(live).plan_
         column = entity_column(settings, plan)
@@ -51,40 +44,40 @@ class Purging:
         done: list[int] = []
 
         def delete_rows(connection: Connection) -> None:
-            table = schema.rows
-            mine = and_(table.c.model == name, table.c.entity == entity)
-            exemptions, deliveries = schema.exemptions, schema.deliveries
-            own = (exemptions.c.model == name) & (exemptions.c.entity == entity)
-            connection.execute(delete(exemptions).where(own))
-            of_it = deliveries.c.content["entity"].as_string() == entity
-            connection.execute(delete(deliveries).where(deliveries.c.model == name, of_it))
-            judged = schema.verdicts.c.row.in_(select(table.c.id).where(mine))
+            rows, mine = schema.rows, {"model": name, "entity": entity}
+            judged = schema.verdicts.c.row.in_(select(rows.c.id).filter_by(**mine))
+            of_it = schema.deliveries.c.content["entity"].as_string() == entity
+            connection.execute(delete(schema.exemptions).filter_by(**mine))
+            connection.execute(delete(schema.deliveries).filter_by(model=name).where(of_it))
             connection.execute(delete(schema.verdicts).where(judged))
-            done.append(int(connection.execute(delete(table).where(mine)).rowcount))
+            runs = {"model": name, "name": entity} if is_run else {"model": name}  # else in windows
+            connection.execute(delete(schema.runs).filter_by(**runs))
+            done.append(int(connection.execute(delete(rows).filter_by(**mine)).rowcount))
             connection.execute(audit_entry(by, "purged", model=name, rows=done[0]))  # not of whom
-            forget_runs(connection, name, entity if is_run else None)
 
         def write(connection: Connection, number: int, detector: Detector) -> None:
             """Delete lessons and the model files since the first of them; the log begins here."""
             versions, snapshots, models = schema.versions, schema.snapshots, schema.models
-            first = min([*lessons, number])
-            empty = update(versions).where(versions.c.id.in_([*lessons, number]))
-            connection.execute(empty.values(lesson=null()))
-            later = select(versions.c.id).where(versions.c.model == name, versions.c.id >= first)
-            connection.execute(delete(snapshots).where(snapshots.c.version.in_(later)))
-            shadowed = update(models).where(models.c.name == name, models.c.shadow >= first)
-            connection.execute(shadowed.values(shadow=None))
+            first, its = min([*lessons, number]), versions.c.id
+            later = select(its).where(versions.c.model == name, its >= first)
+            shadowed = (models.c.name == name) & (models.c.shadow >= first)
             begins = {"depth": 0, "operation": FORGET, "source": None}
-            connection.execute(update(versions).where(versions.c.id == number).values(**begins))
             content = {"version": number, "content": model_bytes(detector)}
-            connection.execute(insert(snapshots).values(**content))
+            for statement in (
+                update(versions).where(its.in_([*lessons, number])).values(lesson=null()),
+                delete(snapshots).where(snapshots.c.version.in_(later)),
+                update(models).where(shadowed).values(shadow=None),
+                update(versions).where(its == number).values(**begins),
+                insert(snapshots).values(**content),
+            ):
+                connection.execute(statement)
             delete_rows(connection)
 
         # Judged and other rows are forgotten in turn; the last version deletes the rest.
         while learnt:
             lesson = learnt.pop()
             within = None if learnt else write
-            self._ledger.forget(name, lesson, by=by, note="purged", within=within)
+            self._ledger.append(name, Change(FORGET, by, "purged", lesson), within=within)
             if within is None:
                 lessons.append(self._ledger.in_use(name)[0])
         if not done and lessons:
@@ -98,17 +91,14 @@ class Purging:
         return Purged(done[0], len(lessons))
 
     def _lessons(self, name: str, column: str, entity: str) -> tuple[list[int], list[Lesson]]:
-        """All versions with rows of the entity, and what the live one has learnt of these rows.
-
-        That is a lesson of judged rows, and one of others.
-        """
+        """The versions with rows of the entity, and what the live one has learnt of them."""
         table = schema.versions
         line = set(self._ledger.lineage(self._ledger.in_use(name)[0]))
         numbers: list[int] = []
         learnt: dict[bool, list[tuple[Row, str]]] = {True: [], False: []}
         query = select(table).where(table.c.model == name).order_by(table.c.id)
         for version in self._store.rows(query):
-            lesson = Lesson(**version.lesson or {"rows": [], "labels": [], "judged": False})
+            lesson = Lesson(**version.lesson or vars(Lesson([], [], judged=False)))
             if version.operation == RENAME:
                 for pairs in learnt.values() if version.id in line else ():
                     pairs[:] = [(row, name_now(label, [lesson.labels])) for row, label in pairs]

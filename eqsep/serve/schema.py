@@ -1,211 +1,175 @@
 """The tables of the store. Their first form and every change since are in `migrations`."""
 
+from typing import Any
+
 import sqlalchemy as sa
 
 metadata = sa.MetaData()
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up whole numbers alone
+_NAME, _TEXT, _HASH, _WORD = sa.String(100), sa.String(200), sa.String(64), sa.String(20)
 
-models = sa.Table(
+
+def _table(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *parts)
+
+
+def _numbered(name: str, *parts: sa.schema.SchemaItem) -> sa.Table:
+    return _table(name, sa.Column("id", _ID, primary_key=True, autoincrement=True), *parts)
+
+
+def _key(name: str, kind: Any, **more: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind, primary_key=True, **more)
+
+
+def _has(**columns: Any) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False) for name, kind in columns.items()]
+
+
+def _may_have(**columns: Any) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind) for name, kind in columns.items()]
+
+
+models = _table(
     "models",
-    metadata,
-    sa.Column("name", sa.String(100), primary_key=True),
-    sa.Column("live", _ID, nullable=False),  # the version that scores and raises alarms
-    sa.Column("shadow", _ID),  # one that also scores, and raises no alarms
-    sa.Column("settings", sa.JSON, nullable=False),
+    _key("name", _NAME),
+    *_has(live=_ID),  # the version that scores and raises alarms
+    *_may_have(shadow=_ID),  # one that also scores, and raises no alarms
+    *_has(settings=sa.JSON),
 )
 
 # The log: each version is its operation done to its parent, so the model is the sum of its log.
-versions = sa.Table(
+versions = _numbered(
     "versions",
-    metadata,
-    sa.Column("id", _ID, primary_key=True, autoincrement=True),
-    sa.Column("model", sa.String(100), nullable=False),
-    sa.Column("parent", _ID),
-    sa.Column("operation", sa.String(20), nullable=False),
-    sa.Column("lesson", sa.JSON),  # rows and labels; gone once they are purged
-    sa.Column("source", _ID),  # the version that was reverted to, or merged
-    sa.Column("by", sa.String(100), nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("note", sa.Text, nullable=False),
-    sa.Column("n_rows", sa.Integer, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("depth", sa.Integer, nullable=False),  # operations since the last snapshot
+    *_has(model=_NAME),
+    *_may_have(parent=_ID),
+    *_has(operation=_WORD),
+    *_may_have(lesson=sa.JSON),  # rows and labels; gone once they are purged
+    *_may_have(source=_ID),  # the version that was reverted to, or merged
+    *_has(by=_NAME, at=sa.Float, note=sa.Text, n_rows=sa.Integer, digest=_HASH),
+    *_has(depth=sa.Integer),  # operations since the last snapshot
     sa.Index("versions_of_model", "model", "id"),
 )
 
-snapshots = sa.Table(
+snapshots = _table(
     "snapshots",
-    metadata,
     sa.Column("version", _ID, sa.ForeignKey("versions.id"), primary_key=True),
-    sa.Column("content", sa.LargeBinary, nullable=False),  # a model file, without pickle
+    *_has(content=sa.LargeBinary),  # a model file, without pickle
 )
 
 # Rows that raised an alarm, and a random share of those that passed.
-rows = sa.Table(
+rows = _numbered(
     "rows",
-    metadata,
-    sa.Column("id", _ID, primary_key=True, autoincrement=True),
-    sa.Column("model", sa.String(100), nullable=False),
-    sa.Column("version", _ID, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("row", sa.JSON, nullable=False),
-    sa.Column("entity", sa.String(200)),
-    sa.Column("score", sa.Float, nullable=False),
-    sa.Column("p_value", sa.Float, nullable=False),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("kind_probability", sa.Float),  # null where it is not known
-    sa.Column("alarm", sa.Boolean, nullable=False),
-    sa.Column("drawn", sa.Boolean, nullable=False),  # at random, to be judged: it may calibrate
-    sa.Column("shadow_score", sa.Float),
-    sa.Column("reasons", sa.JSON),  # null until somebody asks
-    sa.Column("state", sa.String(20), nullable=False),  # open, unsure, judged, exempt
-    sa.Column("assignee", sa.String(100)),
-    sa.Column("note", sa.Text, nullable=False),
-    sa.Column("proposal", sa.JSON),  # a verdict that a person may confirm
+    *_has(model=_NAME, version=_ID, at=sa.Float, row=sa.JSON),
+    *_may_have(entity=_TEXT),
+    *_has(score=sa.Float, p_value=sa.Float, kind=sa.Text),
+    *_may_have(kind_probability=sa.Float),  # null where it is not known
+    *_has(alarm=sa.Boolean),
+    *_has(drawn=sa.Boolean),  # at random, to be judged: it may calibrate
+    *_may_have(shadow_score=sa.Float),
+    *_may_have(reasons=sa.JSON),  # null until somebody asks
+    *_has(state=_WORD),  # open, unsure, judged, exempt
+    *_may_have(assignee=_NAME),
+    *_has(note=sa.Text),
+    *_may_have(proposal=sa.JSON),  # a verdict that a person may confirm
     sa.Column("exemption", _ID, index=True),  # that keeps it out of the inbox
     # What the live version says of it, so that the inbox follows what was learnt.
-    sa.Column("now_version", _ID, nullable=False),
-    sa.Column("now_score", sa.Float, nullable=False),
-    sa.Column("now_p_value", sa.Float, nullable=False),
-    sa.Column("now_kind", sa.Text, nullable=False),
-    sa.Column("now_kind_probability", sa.Float),
-    sa.Column("now_alarm", sa.Boolean, nullable=False),
+    *_has(now_version=_ID, now_score=sa.Float, now_p_value=sa.Float, now_kind=sa.Text),
+    *_may_have(now_kind_probability=sa.Float),
+    *_has(now_alarm=sa.Boolean),
     sa.Index("rows_of_inbox", "model", "state", "now_alarm", "at"),
     sa.Index("rows_of_entity", "model", "entity", "at"),
     sa.Index("rows_to_refresh", "model", "now_version"),
 )
 
-verdicts = sa.Table(
+verdicts = _numbered(
     "verdicts",
-    metadata,
-    sa.Column("id", _ID, primary_key=True, autoincrement=True),
     sa.Column("row", _ID, nullable=False, index=True),
-    sa.Column("model", sa.String(100), nullable=False),
-    sa.Column("verdict", sa.String(20), nullable=False),
-    sa.Column("kind", sa.Text),
-    sa.Column("note", sa.Text, nullable=False),
-    sa.Column("by", sa.String(100), nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("version", _ID),  # that has learnt it; none where it teaches nothing
-    sa.Column("undone_at", sa.Float),
-    sa.Column("undone_by", sa.String(100)),
-    sa.Column("undone_version", _ID),  # that has forgotten it, where one has
+    *_has(model=_NAME, verdict=_WORD),
+    *_may_have(kind=sa.Text),
+    *_has(note=sa.Text, by=_NAME, at=sa.Float),
+    *_may_have(version=_ID),  # that has learnt it; none where it teaches nothing
+    *_may_have(undone_at=sa.Float, undone_by=_NAME),
+    *_may_have(undone_version=_ID),  # that has forgotten it, where one has
 )
 
 # Alarms that are expected for a while.
-exemptions = sa.Table(
+exemptions = _numbered(
     "exemptions",
-    metadata,
-    sa.Column("id", _ID, primary_key=True, autoincrement=True),
-    sa.Column("model", sa.String(100), nullable=False),
-    sa.Column("entity", sa.String(200)),
-    sa.Column("column", sa.Text),
-    sa.Column("low", sa.Float),
-    sa.Column("high", sa.Float),
-    sa.Column("expires", sa.Float, nullable=False),
-    sa.Column("note", sa.Text, nullable=False),
-    sa.Column("by", sa.String(100), nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("revoked_at", sa.Float),
-    sa.Column("revoked_by", sa.String(100)),
+    *_has(model=_NAME),
+    *_may_have(entity=_TEXT, column=sa.Text, low=sa.Float, high=sa.Float),
+    *_has(expires=sa.Float, note=sa.Text, by=_NAME, at=sa.Float),
+    *_may_have(revoked_at=sa.Float, revoked_by=_NAME),
     sa.Index("exemptions_of_model", "model", "expires"),
 )
 
 # The last rows of each run of a model with windows, from which those of the next row go on.
-runs = sa.Table(
+runs = _table(
     "runs",
-    metadata,
-    sa.Column("model", sa.String(100), primary_key=True),
-    sa.Column("run", sa.String(16), primary_key=True),  # a hash of its name
-    sa.Column("name", sa.String(200), nullable=False),
-    sa.Column("time", sa.Float, nullable=False),  # of the last row
-    sa.Column("time_shown", sa.Text, nullable=False),  # as it came
-    sa.Column("last", sa.LargeBinary, nullable=False),  # floats: rows, by columns with windows
-    sa.Column("at", sa.Float, nullable=False),  # when the last row came
+    _key("model", _NAME),
+    _key("run", sa.String(16)),  # a hash of its name
+    *_has(name=_TEXT, time=sa.Float),  # of the last row
+    *_has(time_shown=sa.Text),  # as it came
+    *_has(last=sa.LargeBinary),  # floats: rows, by columns with windows
+    *_has(at=sa.Float),  # when the last row came
 )
 
-counts = sa.Table(
+counts = _table(
     "counts",
-    metadata,
-    sa.Column("model", sa.String(100), primary_key=True),
-    sa.Column("minute", _ID, primary_key=True, autoincrement=False),
-    sa.Column("version", _ID, primary_key=True, autoincrement=False),
-    sa.Column("worker", sa.String(40), primary_key=True),
-    sa.Column("rows", sa.Integer, nullable=False),
-    sa.Column("alarms", sa.Integer, nullable=False),
-    sa.Column("shadow_alarms", sa.Integer, nullable=False),
+    _key("model", _NAME),
+    _key("minute", _ID, autoincrement=False),
+    _key("version", _ID, autoincrement=False),
+    _key("worker", sa.String(40)),
+    *_has(rows=sa.Integer, alarms=sa.Integer, shadow_alarms=sa.Integer),
 )
 
-monitors = sa.Table(
+monitors = _table(
     "monitors",
-    metadata,
-    sa.Column("model", sa.String(100), primary_key=True),
-    sa.Column("worker", sa.String(40), primary_key=True),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("state", sa.LargeBinary, nullable=False),
-    sa.Column("drift_at", sa.Float),  # when rows were found to have changed
+    _key("model", _NAME),
+    _key("worker", sa.String(40)),
+    *_has(at=sa.Float, state=sa.LargeBinary),
+    *_may_have(drift_at=sa.Float),  # when rows were found to have changed
 )
 
 # Whom to tell what happens with a model.
-subscriptions = sa.Table(
+subscriptions = _table(
     "subscriptions",
-    metadata,
-    sa.Column("model", sa.String(100), primary_key=True),
-    sa.Column("settings", sa.JSON, nullable=False),
-    sa.Column("secret", sa.String(64), nullable=False),  # that signs what is sent
-    sa.Column("known", sa.JSON, nullable=False),  # kinds that are not new
-    sa.Column("at", sa.Float, nullable=False),  # what came before is not new
+    _key("model", _NAME),
+    *_has(settings=sa.JSON),
+    *_has(secret=_HASH),  # that signs what is sent
+    *_has(known=sa.JSON),  # kinds that are not new
+    *_has(at=sa.Float),  # what came before is not new
 )
 
 # What is to be sent, and what was: the log and the queue in one.
-deliveries = sa.Table(
+deliveries = _numbered(
     "deliveries",
-    metadata,
-    sa.Column("id", _ID, primary_key=True, autoincrement=True),
-    sa.Column("model", sa.String(100), nullable=False),
-    sa.Column("channel", sa.String(10), nullable=False),  # webhook, email
-    sa.Column("event", sa.String(20), nullable=False),
-    sa.Column("subject", sa.String(200), nullable=False),  # what is sent once
-    sa.Column("content", sa.JSON, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("state", sa.String(10), nullable=False),  # waiting, sent, failed
-    sa.Column("due", sa.Float, nullable=False),  # when it is tried next
-    sa.Column("attempts", sa.Integer, nullable=False),
-    sa.Column("error", sa.Text, nullable=False),  # of the last attempt
+    *_has(model=_NAME, channel=sa.String(10), event=_WORD),  # by webhook or email
+    *_has(subject=_TEXT),  # what is sent once
+    *_has(content=sa.JSON, at=sa.Float),
+    *_has(state=sa.String(10)),  # waiting, sent, failed
+    *_has(due=sa.Float),  # when it is tried next
+    *_has(attempts=sa.Integer, error=sa.Text),  # of the last attempt
     sa.Index("deliveries_of_subject", "model", "channel", "event", "subject", unique=True),
     sa.Index("deliveries_due", "state", "due"),
 )
 
-people = sa.Table(
+people = _table(
     "people",
-    metadata,
-    sa.Column("name", sa.String(100), primary_key=True),
-    sa.Column("role", sa.String(10), nullable=False),
-    sa.Column("token", sa.String(64), nullable=False, unique=True),  # its hash
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("expires", sa.Float),  # null: never
+    _key("name", _NAME),
+    *_has(role=sa.String(10)),
+    sa.Column("token", _HASH, nullable=False, unique=True),  # its hash
+    *_has(at=sa.Float),
+    *_may_have(expires=sa.Float),  # null: never
 )
 
 # Browsers that people have signed in with. A token that is void ends its sessions.
-sessions = sa.Table(
+sessions = _numbered(
     "sessions",
-    metadata,
-    sa.Column("id", _ID, primary_key=True, autoincrement=True),
-    sa.Column("name", sa.String(100), nullable=False, index=True),
-    sa.Column("key", sa.String(64), nullable=False, unique=True),  # the hash of its cookie
-    sa.Column("former", sa.String(64)),  # of the cookie before, for requests under way
-    sa.Column("secret", sa.String(64), nullable=False),  # of its forms
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("renewed", sa.Float, nullable=False),  # when it got its cookie
-    sa.Column("expires", sa.Float, nullable=False),
+    sa.Column("name", _NAME, nullable=False, index=True),
+    sa.Column("key", _HASH, nullable=False, unique=True),  # the hash of its cookie
+    *_may_have(former=_HASH),  # of the cookie before, for requests under way
+    *_has(secret=_HASH, at=sa.Float),  # of its forms
+    *_has(renewed=sa.Float, expires=sa.Float),  # when it got its cookie
 )
 
-audit = sa.Table(
-    "audit",
-    metadata,
-    sa.Column("id", _ID, primary_key=True, autoincrement=True),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("who", sa.String(100), nullable=False),
-    sa.Column("action", sa.String(40), nullable=False),
-    sa.Column("detail", sa.JSON, nullable=False),
-)
+audit = _numbered("audit", *_has(at=sa.Float, who=_NAME, action=sa.String(40), detail=sa.JSON))

@@ -1,13 +1,9 @@
-"""Texts and numbers that people and programs send, checked in one place for API, console and MCP.
-
-A text is stored in Unicode's composed form (NFC), without blanks around it: two that look the same
-are the same. No database takes U+0000, and none a whole number beyond 64 bits.
-"""
+"""Texts and numbers that people and programs send, checked in one place."""
 
 import unicodedata
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from eqsep.errors import UserError
 
@@ -25,7 +21,8 @@ class Invalid(UserError):
 
 def name(text: str, *, what: str = "A name", most: int = MOST_NAME) -> str:
     """A text in one line, 1 to `most` printable characters, as it is stored."""
-    found = composed(text).strip()
+    # Composed (NFC), so that two that look the same are the same.
+    found = unicodedata.normalize("NFC", text).strip()
     if not 0 < len(found) <= most or not found.isprintable():
         raise Invalid(f"{what} has 1 to {most} printable characters, got {_shown(text)}.")
     return found
@@ -42,17 +39,12 @@ def value(text: str) -> str:
 
 def note(text: str) -> str:
     """A text of several lines, or none, as it is stored."""
-    found = composed(text).strip()
+    found = unicodedata.normalize("NFC", text).strip()
     if len(found) > MOST_NOTE:
         raise Invalid(f"A note has at most {MOST_NOTE:,} characters, got {len(found):,}.")
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in found.translate(_IN_NOTES)):
         raise Invalid("A note cannot hold control characters.")
     return found
-
-
-def composed(text: str) -> str:
-    """A text in NFC."""
-    return unicodedata.normalize("NFC", text)
 
 
 def number(text: str, *, what: str) -> int:
@@ -64,6 +56,12 @@ def number(text: str, *, what: str) -> int:
 
 def _shown(text: str) -> str:
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+
+
+class Asked(BaseModel):
+    """What somebody asks for; an unknown field is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 # Types of fields and parameters.

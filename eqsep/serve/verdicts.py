@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict
 from sqlalchemy import ColumnElement, Connection, Update, and_, func, insert, null, select, update
 
 from eqsep.detector import Detector
@@ -12,9 +11,9 @@ from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for as rows_needed
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, OR, UNSEEN
-from eqsep.serve import schema, texts
+from eqsep.serve import ledger, schema, texts
 from eqsep.serve.alarms import FALSE, JUDGED, OPEN, TRUE, UNSURE, Alarm, Alarms, Said, Verdict, Word
-from eqsep.serve.ledger import ATTEMPTS, Ledger, Lesson, Moved, Version, learnt_from, rows_for
+from eqsep.serve.ledger import Ledger, Lesson, Version, learnt_from, rows_for
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
 
@@ -66,10 +65,8 @@ class Preview:
     n_needed: int | None = None
 
 
-class Reviewed(BaseModel):
+class Reviewed(texts.Asked):
     """Which verdicts are asked for."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     by: texts.Text | None = None
     verdict: Word | None = None
@@ -192,10 +189,7 @@ def _swayed(connection: Connection, model: str, line: set[int]) -> list[Any]:
 
 
 class Verdicts:
-    """The verdicts of a store: true alarms teach their rows with their kind, false ones as normal.
-
-    Rows that were judged because they raised an alarm never calibrate; random ones may.
-    """
+    """The verdicts of a store: true alarms teach rows with their kind, false ones as normal."""
 
     def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
         self._store, self._ledger, self._alarms = store, ledger, alarms
@@ -260,15 +254,12 @@ class Verdicts:
             state = UNSURE if verdict == UNSURE else JUDGED
             connection.execute(_rows(numbers).values(state=state, proposal=null()))
 
+        change = None
         if verdict in TEACHING:
             count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
             summary = f"{count}: {verdict if verdict == FALSE else kind}"
-            lesson = _lesson(alarms, verdict, kind)
-            version = self._ledger.learn(model, lesson, by=by, note=summary, within=write)
-        else:
-            with self._store.writing() as connection:
-                write(connection, None, None)
-            version = self._ledger.live(model)
+            change = ledger.Change(ledger.LEARN, by, summary, _lesson(alarms, verdict, kind))
+        version = self._ledger.append(model, change, within=write)
         given = [a.verdict for a in self._alarms.some(numbers) if a.verdict is not None]
         return Given(given, version)
 
@@ -299,7 +290,7 @@ class Verdicts:
         is_whole = {v.id for v in self._found(schema.verdicts.c.version == lesson)} == {*numbers}
         note = f"verdicts taken back: {', '.join(map(str, numbers))}"
 
-        def write(connection: Connection, version: int | None = None, *_: object) -> None:
+        def write(connection: Connection, version: int | None, _: Detector | None) -> None:
             table = schema.verdicts
             mine = and_(table.c.id.in_(numbers), table.c.undone_at.is_(None))
             values = {"undone_at": now(), "undone_by": by, "undone_version": version}
@@ -310,29 +301,19 @@ class Verdicts:
             rows = [alarm.id for alarm in alarms]
             connection.execute(_rows(rows).values(state=OPEN, now_version=0))  # to be refreshed
 
-        for _ in range(ATTEMPTS):
-            live = self._ledger.in_use(model)[0]
+        def undoing(live: int) -> ledger.Change | None:
             line = self._ledger.lineage(live)
-            options: dict[str, Any] = {"by": by, "note": note, "within": write, "seen": live}
-            try:
-                if lesson is None or lesson not in line:  # the model knows nothing of it
-                    with self._store.writing() as connection:
-                        write(connection)
-                elif is_whole and line[-1] == lesson:
-                    self._ledger.revert(model, line[-2], **options)
-                else:
-                    learnt = self._ledger.lesson(lesson)
-                    renamed = self._ledger.renames(live, since=lesson)
-                    gone = Lesson(
-                        [alarm.row for alarm in alarms],
-                        [name_now(verdict.kind or NORMAL, renamed) for verdict in verdicts],
-                        judged=learnt is None or learnt.judged,
-                    )
-                    self._ledger.forget(model, gone, **options)
-                return
-            except Moved:
-                continue
-        raise Conflict(f"Others keep changing the model {model!r}: try again.")
+            if lesson is None or lesson not in line:  # the model knows nothing of it
+                return None
+            if is_whole and line[-1] == lesson:
+                return ledger.Change(ledger.REVERT, by, note, source=line[-2])
+            learnt, renamed = self._ledger.lesson(lesson), self._ledger.renames(live, since=lesson)
+            labels = [name_now(verdict.kind or NORMAL, renamed) for verdict in verdicts]
+            judged = learnt is None or learnt.judged
+            gone = Lesson([alarm.row for alarm in alarms], labels, judged=judged)
+            return ledger.Change(ledger.FORGET, by, note, gone)
+
+        self._ledger.append(model, undoing, within=write)
 
     def rename(self, model: str, old: str, new: str, *, by: str) -> Version:
         """Give a kind another name, or that of another kind: both become one."""
@@ -343,12 +324,12 @@ class Verdicts:
         """Go back to a version: the verdicts stand that it has learnt, and no others."""
         table, line = schema.verdicts, set(self._ledger.lineage(version))
 
-        def write(connection: Connection, number: int, _: Detector) -> None:
+        def write(connection: Connection, number: int | None, _: Detector | None) -> None:
             for row in _swayed(connection, model, line):
-                at, who, state = None, None, {"state": JUDGED}
-                if row.undone_at is None:
-                    at, who, state = now(), by, {"state": OPEN, "now_version": 0}
+                is_open = row.undone_at is None
+                at, who = (now(), by) if is_open else (None, None)
                 undone = {"undone_at": at, "undone_by": who, "undone_version": None}
+                state = {"state": OPEN, "now_version": 0} if is_open else {"state": JUDGED}
                 connection.execute(update(table).where(table.c.id == row.id).values(**undone))
                 connection.execute(_rows([row.row]).values(**state))
             connection.execute(audit_entry(by, "revert", model=model, version=number, to=version))

@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
@@ -73,11 +74,7 @@ class Watch:
 
 
 class Watching:
-    """Watches the models of a store; each worker watches the rows that it scores.
-
-    Drift is judged by rows that raise no alarm: anomalies may be common without any drift.
-    An episode ends with its version, or after 100,000 rows of a worker without drift.
-    """
+    """Watches models by rows that raise no alarm, as anomalies may be common without any drift."""
 
     def __init__(self, store: Store, ledger: Ledger, *, workers: int = 1) -> None:
         self._store, self._ledger, self._workers = store, ledger, workers
@@ -105,16 +102,14 @@ class Watching:
             if time.monotonic() - self._saved.get(name, 0.0) >= _SAVED_EVERY:
                 self._save(name, monitor)
 
-    def count(
-        self, connection: Connection, name: str, number: int, counted: dict[str, int]
-    ) -> None:
+    def count(self, connection: Connection, name: str, number: int, n: dict[str, int]) -> None:
         """Add rows, alarms and shadow alarms to the counts of this minute."""
-        table, minute = schema.counts, int(now()) // _MINUTE * _MINUTE
-        key = {"model": name, "minute": minute, "version": number, "worker": self._worker}
+        key = {"model": name, "version": number, "worker": self._worker}
+        key["minute"] = int(now()) // _MINUTE * _MINUTE
         values = {f"its_{column}": value for column, value in key.items()}
-        values |= {f"more_{column}": n for column, n in counted.items()}
+        values |= {f"more_{column}": value for column, value in n.items()}
         if not connection.execute(_ADDED, values).rowcount:
-            connection.execute(insert(table).values(**key, **counted))
+            connection.execute(insert(schema.counts).values(**key, **n))
 
     def save(self) -> None:
         """Store the state of all monitors."""
@@ -129,17 +124,16 @@ class Watching:
         number = self._ledger.live(name).id
         detector = self._ledger.detector(number)
         shown = int(now() - _SHOWN) // _MINUTE * _MINUTE
-        counts, monitors = schema.counts, schema.monitors
-        mine = counts.c.model == name
-        rows, alarms, _ = self._store.first(select(*_SUMS).where(mine, counts.c.version == number))
-        minutes = select(counts.c.minute, *_SUMS).where(mine, counts.c.minute >= shown)
-        minutes = minutes.group_by(counts.c.minute).order_by(counts.c.minute)
-        kept = select(monitors.c.state, monitors.c.drift_at).where(monitors.c.model == name)
-        states = [(_read(row.state, detector), row.drift_at) for row in self._store.rows(kept)]
-        watched = [monitor for monitor, _ in states if monitor is not None]
-        since = [at for monitor, at in states if monitor is not None and at is not None]
+        counts, monitors = schema.counts.c, schema.monitors.c
+        mine = counts.model == name
+        rows, alarms, _ = self._store.first(select(*_SUMS).where(mine, counts.version == number))
+        minutes = select(counts.minute, *_SUMS).where(mine, counts.minute >= shown)
+        minutes = minutes.group_by(counts.minute).order_by(counts.minute)
+        kept = select(monitors.state, monitors.drift_at).where(monitors.model == name)
+        found = [(_read(row.state, detector), row.drift_at) for row in self._store.rows(kept)]
+        watched = [monitor for monitor, _ in found if monitor is not None]
+        since = [at for monitor, at in found if monitor is not None and at is not None]
         worst = max(watched, key=lambda monitor: monitor.watched.highest, default=None)
-        highest = None if worst is None else worst.watched.highest
         recent = None if worst is None else worst.recent()
         shifts = [] if worst is None else worst.shifts()[:10]
         broken = [m.watched.broken_at for m in watched if m.watched.broken_at is not None]
@@ -150,14 +144,13 @@ class Watching:
             promised=detector.false_alarm_rate if detector.model_.rank else None,
             evidence=None if worst is None else evidence_of(worst.watched),
             drift_since=min(since, default=None),
-            martingale=highest,
+            martingale=None if worst is None else worst.watched.highest,
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
             shifts=[(shift.column, shift.standard_errors) for shift in shifts],
             per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
-        banner, advice, note = _advice(watch, recent)
-        return replace(watch, banner=banner, advice=advice, note=note)
+        return replace(watch, **_advice(watch, recent))
 
     def _monitor(self, name: str, number: int) -> Monitor | None:
         """The monitor of this episode; None where rows cannot be watched one by one."""
@@ -207,35 +200,29 @@ def evidence_of(seen: Watched) -> str:
     return next(word for least, word in _WORDS.items() if seen.martingale >= least)
 
 
-def _advice(watch: Watch, recent: Recent | None) -> tuple[str | None, str | None, str | None]:
+def _advice(watch: Watch, recent: Recent | None) -> dict[str, Any]:
     """What is wrong, if anything, what to do, and what to know where nothing is wrong."""
     if watch.broken_at is not None:
         moved = ", ".join(column for column, _ in watch.shifts[:3])
-        broken = ""
+        broken = "Rows that raise no alarm no longer look like those that were learnt"
         if watch.promised is not None:
-            broken = f": the promised {watch.promised:.1%} of false alarms does not hold"
-        return (
-            f"Rows that raise no alarm no longer look like those that were learnt{broken}.",
+            broken += f": the promised {watch.promised:.1%} of false alarms does not hold"
+        advice = (
             f"Look at the columns that have moved ({moved}). If the new rows are normal, judge "
-            f"rows of the queue, or fit again with recent rows; if not, look at the alarms.",
-            None,
+            f"rows of the queue, or fit again with recent rows; if not, look at the alarms."
         )
+        return {"banner": f"{broken}.", "advice": advice}
     if recent is None or not recent.too_many or watch.promised is None:
-        return None, None, None
+        return {}
     many = (
         f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, where "
         f"{watch.promised:.1%} of normal ones may."
     )
     if recent.alarm_rate > MOST_REAL:
-        return (
-            many,
-            "Hardly all of these are anomalies: normal rows may have changed. Judge some of the "
-            "latest alarms to find out.",
-            None,
-        )
-    return (
-        None,
-        None,
+        changed = "Hardly all of these are anomalies: normal rows may have changed."
+        return {"banner": many, "advice": f"{changed} Judge some of the latest alarms to find out."}
+    note = (
         f"{many} Rows without an alarm look as they did, so the others are anomalies, or normal "
-        f"rows of a new sort: judge some of the latest alarms to find out.",
+        f"rows of a new sort: judge some of the latest alarms to find out."
     )
+    return {"note": note}

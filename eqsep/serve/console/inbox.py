@@ -14,8 +14,7 @@ from starlette.responses import Response
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
 from eqsep.serve.alarms import Alarm, Filter, Said, first_name
-from eqsep.serve.console.formats import plural
-from eqsep.serve.console.pages import Pages, Posted, Values, go, read, texts_in
+from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
 from eqsep.serve.ledger import entity_column
@@ -27,6 +26,7 @@ from eqsep.serve.web.guards import Judge
 PER_PAGE = 50
 PageNumber = Annotated[int, Query(le=LARGEST // PER_PAGE)]
 _AGES = {"": "any", "3600": "last hour", "86400": "last day", "604800": "last week"}
+_WORDS: Values = {"ages": _AGES, "words": VERDICTS}
 _FIRST = {"by": "incident", "state": "open", "order": "at"}  # filters at first
 _FIRST |= dict.fromkeys(("kind", "entity", "assignee", "column", "value", "min_score"), "")
 _FIRST |= dict.fromkeys(("age", "since", "until"), "")
@@ -66,13 +66,11 @@ def add_routes(pages: Pages) -> None:
 
     def judging(model: str) -> Values:
         """What a page with a form for verdicts needs, and what an entity is called: its column."""
-        places, settings = ws.ledger.places(model), ws.ledger.settings(model)
-        return {
-            "kinds": {kind: place + _FIRST_KEY for kind, place in places.items()},
-            "latest": ws.verdicts.together(model, limit=_LATEST),
-            "entity_name": entity_column(settings, ws.ledger.live_detector(model).plan_)
-            or "entity",
-        }
+        settings, plan = ws.ledger.settings(model), ws.ledger.live_detector(model).plan_
+        kinds = {kind: place + _FIRST_KEY for kind, place in ws.ledger.places(model).items()}
+        latest = ws.verdicts.together(model, limit=_LATEST)
+        name = entity_column(settings, plan) or "entity"
+        return {"kinds": kinds, "latest": latest, "entity_name": name}
 
     @pages.screen("/m/{model}/inbox", "inbox.html", heading="Inbox", ages=_AGES)
     def inbox(request: Request, model: str, page: PageNumber = 1) -> Values:
@@ -92,23 +90,22 @@ def add_routes(pages: Pages) -> None:
             kinds.setdefault(chosen["kind"], 0)
         if chosen["column"]:  # also shown if the model does not know it
             columns.append(chosen["column"])
-        return judging(model) | {
-            "alarms": alarms,
-            "lines": [*zip(found.incidents, alarms, strict=is_folded)],
-            "found": found,
-            "is_folded": is_folded,
-            "page": page,
-            "pages": _n_pages(found.total if is_folded else found.n_alarms),
-            "chosen": chosen,
-            "filtered": chosen != _FIRST,
-            "query": _query(chosen, _FIRST),
-            "unbounded": _query({**chosen, "since": "", "until": ""}, _FIRST),
-            "newest": time.time(),
-            "kinds_open": kinds,
-            "columns": dict.fromkeys(columns),
-            "people": sorted(person.name for person in ws.people.all()),
-            "banner": ws.watching.status(model).banner,
-        }
+        shown = {"found": found, "is_folded": is_folded, "page": page, "chosen": chosen}
+        shown |= {"alarms": alarms, "kinds_open": kinds, "columns": dict.fromkeys(columns)}
+        return (
+            judging(model)
+            | shown
+            | {
+                "lines": [*zip(found.incidents, alarms, strict=is_folded)],
+                "pages": _n_pages(found.total if is_folded else found.n_alarms),
+                "filtered": chosen != _FIRST,
+                "query": _query(chosen, _FIRST),
+                "unbounded": _query({**chosen, "since": "", "until": ""}, _FIRST),
+                "newest": time.time(),
+                "people": sorted(person.name for person in ws.people.all()),
+                "banner": ws.watching.status(model).banner,
+            }
+        )
 
     @pages.part("/m/{model}/inbox/fresh", "panel_fresh.html", "GET", heading="Inbox")
     def fresh(request: Request, model: str, after: float) -> Values:
@@ -192,13 +189,12 @@ def _judgement(form: FormData) -> _Judgement:
     if not ids:
         raise UserError("Select the alarms that the verdict is for: none is selected.")
     word, _, name = choice.partition(":")
-    new, note = texts_in(form, "new_kind", "note")
-    if word == "verdict":
-        return _Judgement(ids=ids, choice=choice, verdict=name, kind=None, note=note)
-    kind = name if word == "kind" else new
-    if not kind:
+    new, note = fields(form, "new_kind", "note")
+    kind = None if word == "verdict" else name if word == "kind" else new
+    if kind == "":
         raise UserError("Name the new kind: its name is empty.")
-    return _Judgement(ids=ids, choice=choice, verdict=TRUE, kind=kind, note=note)
+    verdict = name if word == "verdict" else TRUE
+    return _Judgement(ids=ids, choice=choice, verdict=verdict, kind=kind, note=note)
 
 
 def _numbers(form: FormData, name: str, *, what: str) -> list[int]:
@@ -240,45 +236,34 @@ def _add_verdicts(pages: Pages) -> None:
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
         still = [one for one in found.rows if one.then.alarm] if said.verdict == FALSE else []
         row = still[0].alarm.row if still else {}
-        n_normal = round(ws.ledger.live_detector(model).model_.n_learnt[0])
-        return (
-            said._asdict()
-            | _previewed(found)
-            | {
-                "named": named,
-                "teaches": teaches,
-                "still": still,
-                "numbers": [name for name, value in row.items() if type(value) in (int, float)],
-                "n_normal": n_normal,
-            }
-        )
+        shown = {"named": named, "teaches": teaches, "still": still, **said._asdict()}
+        shown["numbers"] = [name for name, value in row.items() if type(value) in (int, float)]
+        shown["n_normal"] = round(ws.ledger.live_detector(model).model_.n_learnt[0])
+        return shown | _previewed(found)
 
     @pages.part("/m/{model}/preview/names", "panel_names.html", heading="Names")
     def names(_: Judge, form: Posted) -> Values:
         said = _judgement(form)
         return _previewed(ws.verdicts.preview(said.ids, said.verdict, kind=said.kind))
 
-    @pages.screen("/m/{model}/verdicts", "verdicts.html", heading="Verdicts", ages=_AGES)
+    @pages.screen("/m/{model}/verdicts", "verdicts.html", heading="Verdicts", **_WORDS)
     def review(request: Request, model: str, page: PageNumber = 1) -> Values:
         chosen, page = _chosen(request, _REVIEWED), max(page, 1)
         wanted = read(Reviewed, chosen)
         found = ws.verdicts.latest(model, wanted, limit=PER_PAGE, offset=PER_PAGE * (page - 1))
         counted = ws.verdicts.counted(model, wanted)
-        return {
-            "verdicts": found,
+        total = sum(counted.values())
+        shown = {"verdicts": found, "counted": counted, "page": page, "chosen": chosen}
+        return shown | {
             "alarms": ws.alarms.left([verdict.row for verdict in found]),
-            "counted": counted,
-            "total": sum(counted.values()),
-            "page": page,
-            "pages": _n_pages(sum(counted.values())),
-            "chosen": chosen,
+            "total": total,
+            "pages": _n_pages(total),
             "query": _query(chosen, _REVIEWED),
             "people": ws.verdicts.counted(model),
             "kinds": list(ws.ledger.places(model)),
             "exemptions": ws.exemptions.all(model),
             "covered": ws.exemptions.covered(model),
             "now": time.time(),
-            "words": VERDICTS,
         }
 
     @pages.part("/m/{model}/verdicts", "panel_given.html", changed_alarms=True)
@@ -301,7 +286,7 @@ def _add_verdicts(pages: Pages) -> None:
     @pages.part("/m/{model}/exemptions", "panel_said.html", heading="Exempted", changed_alarms=True)
     def exempt(by: Judge, model: str, form: Posted) -> Values:
         names = ("entity", "column", "low", "high", "days", "note")
-        given = dict(zip(names, texts_in(form, *names), strict=True))
+        given = dict(zip(names, fields(form, *names), strict=True))
         if not given["low"] and not given["high"]:
             given["column"] = ""
         made = ws.exemptions.add(model, read(Exempted, given), by=by)
@@ -316,7 +301,7 @@ def _add_verdicts(pages: Pages) -> None:
 
     @pages.part("/m/{model}/assign", "panel_said.html", heading="Assigned", changed_alarms=True)
     def assign(by: Judge, form: Posted) -> Values:
-        ids, (to,) = _numbers(form, "id", what="a row"), texts_in(form, "to")
+        ids, (to,) = _numbers(form, "id", what="a row"), fields(form, "to")
         if not ids:
             raise UserError("Select the alarms to assign: none is selected.")
         ws.alarms.assign(ids, to or None)
@@ -325,7 +310,7 @@ def _add_verdicts(pages: Pages) -> None:
 
     @pages.part("/m/{model}/alarms/{number}/note", "panel_said.html", heading="Saved", detail="")
     def annotate(by: Judge, number: Number, form: Posted) -> Values:
-        to, note = texts_in(form, "to", "note")
+        to, note = fields(form, "to", "note")
         ws.alarms.annotate(number, note)
         ws.alarms.assign([number], to or None)
         ws.people.log(by, "annotated", rows=[number], to=to)

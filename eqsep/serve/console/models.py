@@ -12,8 +12,7 @@ from starlette.responses import Response
 from eqsep.detector.model import Model
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL
-from eqsep.serve.console.formats import plural, score, share
-from eqsep.serve.console.pages import Pages, Posted, Values, go, read, texts_in
+from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score, share
 from eqsep.serve.incidents import GAP, MOST_GAP
 from eqsep.serve.notices import Subscription
 from eqsep.serve.texts import number
@@ -33,20 +32,15 @@ def add_routes(pages: Pages) -> None:
 
     @pages.screen("/m/{model}/model", "model.html", heading="Model")
     def lessons(model: str) -> Values:
-        live = ledger.live(model)
+        live, shadow = ledger.live(model), ledger.shadow(model)
         learnt = ledger.detector(live.id).model_
-        return {
-            "live": live,
-            "shadow": ledger.shadow(model),
-            "versions": ledger.versions(model),
-            "purged": ledger.purged(model),
-            "facts": _facts(learnt),
-            "kinds": sorted(learnt.kinds),
-        }
+        facts = {"facts": _facts(learnt), "kinds": sorted(learnt.kinds)}
+        versions = {"versions": ledger.versions(model), "purged": ledger.purged(model)}
+        return {"live": live, "shadow": shadow} | facts | versions
 
     @routes.post("/m/{model}/kinds")
     def rename(by: Judge, model: str, form: Posted) -> Response:
-        old, new = texts_in(form, "old", "new")
+        old, new = fields(form, "old", "new")
         ws.verdicts.rename(model, old, new, by=by)
         return go(model, "model")
 
@@ -78,13 +72,10 @@ def add_routes(pages: Pages) -> None:
         shown = _every([minute for minute in status.per_minute if minute.at < now])
         has_shadow = ledger.shadow(model) is not None or any(m.shadow_alarms for m in shown)
         series = ["at", "rows", "alarms"] + ["shadow_alarms"] * has_shadow
-        return {
-            "watch": status,
-            "plotted": [[getattr(minute, name) for minute in shown] for name in series],
-            "shown": shown,
-            "has_shadow": has_shadow,
-            "per_minute_now": sum(minute.rows for minute in shown if minute.at == now - 60),
-        }
+        plotted = [[getattr(minute, name) for minute in shown] for name in series]
+        last = sum(minute.rows for minute in shown if minute.at == now - 60)
+        values = {"watch": status, "plotted": plotted, "shown": shown, "per_minute_now": last}
+        return values | {"has_shadow": has_shadow}
 
 
 def _version(form: FormData | QueryParams) -> int:
@@ -156,7 +147,7 @@ def _add_settings(pages: Pages) -> None:
 
     @form("/settings/tokens")
     def issue(by: Admin, form: Posted) -> Values:
-        name, role, days = texts_in(form, "name", "role", "days")
+        name, role, days = fields(form, "name", "role", "days")
         if days and not days.isdecimal():
             raise UserError(f"Expected a whole number of days, got {days!r}.")
         token = ws.people.issue(name, role, by=by, days=float(days) if days else None)
@@ -176,7 +167,7 @@ def _add_settings(pages: Pages) -> None:
     @form("/m/{model}/settings")
     def change(by: Admin, model: str, form: Posted) -> Values:
         changes: Values = {name: str(form.get(name, "")) or None for name in ("entity", "time")}
-        changes["gap"] = _minutes(*texts_in(form, "gap"))
+        changes["gap"] = _minutes(*fields(form, "gap"))
         ws.ledger.set_settings(model, **changes)
         ws.people.log(by, "settings", model=model, **changes)
         return {"said": "Saved: it holds for rows that arrive from now on."}
@@ -184,7 +175,7 @@ def _add_settings(pages: Pages) -> None:
     @form("/m/{model}/notices")
     def subscribe(by: Admin, model: str, form: Posted) -> Values:
         names = ("url", "min_score", "mail_server", "mail_from", "mail_to", "hours")
-        given: Values = dict(zip(names, texts_in(form, *names), strict=True))
+        given: Values = dict(zip(names, fields(form, *names), strict=True))
         kept = ws.notices.subscription(model).mail_server
         if given["mail_server"] == _without_password(kept):
             given["mail_server"] = kept
@@ -201,7 +192,7 @@ def _add_settings(pages: Pages) -> None:
 
     @form("/m/{model}/purge")
     def purge(by: Admin, model: str, form: Posted) -> Values:
-        entity, again = texts_in(form, "entity", "again")
+        entity, again = fields(form, "entity", "again")
         if not entity or entity != again:
             raise UserError("Write the entity twice, the same both times: nothing was deleted.")
         done = ws.purging.purge(model, entity, by=by)

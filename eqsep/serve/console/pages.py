@@ -1,8 +1,9 @@
-"""Pages from templates, the files that browsers fetch, and error pages."""
+"""Pages from templates, with values as people read them, and the files that browsers fetch."""
 
 import hashlib
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -16,9 +17,11 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from eqsep.serve.console.formats import FILTERS
+from eqsep.labels import NORMAL, OR, UNSEEN
+from eqsep.serve.alarms import MISSING, first_name
 from eqsep.serve.store import Missing
 from eqsep.serve.texts import Invalid, number
+from eqsep.serve.verdicts import Fit
 from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
@@ -27,6 +30,82 @@ _OF_MODEL = ("inbox", "groups", "judge", "verdicts", "model", "watch")
 Values = dict[str, Any]  # of a template
 Add = Callable[[Callable[..., Values]], None]
 Read = TypeVar("Read", bound=BaseModel)
+_HUES = 8
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def hue(kind: str) -> str:
+    """The CSS class for the colour of a kind, always the same for the same name."""
+    if kind in (UNSEEN, NORMAL):
+        return kind
+    return f"kind-{hashlib.sha256(kind.encode()).digest()[0] % _HUES}"
+
+
+def fitting(fit: Fit, p_value: float | None) -> str:
+    """How well a row fits a kind, in words."""
+    if p_value is None:
+        return "not known"
+    if p_value <= 1 / (min(fit.n_rows, fit.n_needed) + 1) + 1e-9:
+        return "unlike its rows"
+    return "like most of its rows" if p_value >= 0.5 else "like a few of its rows"
+
+
+def ago(at: float) -> str:
+    """How long ago a time was, in the largest unit that it fills."""
+    seconds = time.time() - at
+    found = (f"{int(seconds // size)} {unit} ago" for size, unit in _UNITS if seconds >= size)
+    return next(found, "now")
+
+
+def lasting(seconds: float) -> str:
+    """A length of time, in the largest unit that it fills."""
+    size, unit = next((one for one in _UNITS if seconds >= one[0]), _UNITS[-1])
+    n = seconds / size
+    return f"{f'{n:.0f}' if n >= 10 else f'{n:.1f}'.removesuffix('.0')} {unit}"
+
+
+def _utc(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+def clock(at: float) -> str:
+    """A time of day, with the date where it is another day."""
+    is_today = _utc(at).date() == _utc(time.time()).date()
+    return f"{_utc(at):%H:%M} UTC" if is_today else f"{_utc(at):%Y-%m-%d %H:%M} UTC"
+
+
+def score(value: float) -> str:
+    """A score, to three places."""
+    return f"{value:.3f}" if abs(value) < 1e4 else f"{value:.3g}"
+
+
+def share(value: float) -> str:
+    """A share as a percentage."""
+    return f"{100 * value:.3g}%"
+
+
+def shown(value: Any) -> str:
+    """A value of a row: numbers without needless digits, and "missing"."""
+    if value is None or value != value:
+        return MISSING
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def plural(n: int, word: str) -> str:
+    """A count with its noun."""
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+FILTERS = {f.__name__: f for f in (ago, clock, first_name, fitting, hue, lasting, plural)} | {
+    "in_query": lambda v: quote(repr(v) if isinstance(v, float) and v == v else shown(v), safe=""),
+    "iso": lambda at: _utc(at).isoformat(timespec="seconds"),
+    "moment": lambda at: f"{_utc(at):%Y-%m-%d %H:%M:%S} UTC",
+    "other_names": lambda kind: "or " + ", ".join(kind.split(OR)[1:]) if OR in kind else "",
+    "score": score,
+    "share": share,
+    "shown": shown,
+    "signed": lambda value: f"{value:+.3f}".replace("-", "−"),
+}
 
 
 class Assets:
@@ -34,10 +113,10 @@ class Assets:
 
     def __init__(self) -> None:
         folder = Path(__file__).parent / "static"
-        found = (path for path in sorted(folder.rglob("*")) if path.suffix in _TYPES)
+        found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.*"))}
+        types = {name: _TYPES.get(path.suffix) for name, path in found.items()}
         self.files = {
-            path.relative_to(folder).as_posix(): (path.read_bytes(), _TYPES[path.suffix])
-            for path in found
+            name: (found[name].read_bytes(), kind) for name, kind in types.items() if kind
         }
 
     def address(self, name: str) -> str:
@@ -63,7 +142,7 @@ async def _posted(request: Request) -> FormData:
 Posted = Annotated[FormData, Depends(_posted)]  # the fields of a form
 
 
-def texts_in(form: FormData, *names: str) -> list[str]:
+def fields(form: FormData, *names: str) -> list[str]:
     """The texts in the fields of a form, without blanks around them."""
     return [str(form.get(name, "")).strip() for name in names]
 
@@ -121,21 +200,19 @@ class Pages:
 
     def bare(self, template: str, **values: Any) -> HTMLResponse:
         """A page without the sidebar."""
-        return HTMLResponse(self._environment.get_template(template).render(values))
+        return HTMLResponse(self._rendered(template, values))
+
+    def _rendered(self, template: str, values: Values) -> str:
+        return self._environment.get_template(template).render(values)
 
     def show(self, request: Request, template: str, *, heading: str, **values: Any) -> HTMLResponse:
         """A page about the `model` that is given, or that its path names."""
         model = values.pop("model", request.path_params.get("model"))
         names, status = self.ws.ledger.names(), values.pop("status", 200)
-        screens = _screens(model or next(iter(names), None))
-        known = {
-            "models": names,
-            "screens": screens,
-            "heading": heading,
-            "current": heading.lower(),
-        }
-        page = self._environment.get_template(template)
-        return HTMLResponse(page.render(self._known(request, model) | known | values), status)
+        known = self._known(request, model) | {"models": names, "heading": heading}
+        known["screens"] = _screens(model or next(iter(names), None))
+        known["current"] = heading.lower()
+        return HTMLResponse(self._rendered(template, known | values), status)
 
     def _panel(self, request: Request, template: str, **values: Any) -> HTMLResponse:
         """A part of a page if a script asks for it, otherwise a page of its own."""
@@ -143,30 +220,22 @@ class Pages:
         if "hx-request" not in request.headers:
             return self.show(request, "panel_page.html", panel=template, **values)
         known = self._known(request, request.path_params["model"])
-        part = self._environment.get_template(template).render(known | values)
-        return HTMLResponse(
-            part, headers={"HX-Trigger-After-Swap": "alarms-changed"} if changed else {}
-        )
+        headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
+        return HTMLResponse(self._rendered(template, known | values), headers=headers)
 
     def _known(self, request: Request, model: str | None) -> Values:
-        person = guards.person(request)
-        return {
-            "model": model,
-            "path": "" if model is None else path_of(model),
-            "here": str(request.url.path) + (f"?{request.url.query}" if request.url.query else ""),
-            "person": person,
-            "csrf": guards.csrf_token(request),
-            "may_judge": person.may("judge"),
-            "may_admin": person.may("admin"),
-        }
+        person, query = guards.person(request), request.url.query
+        known = {"person": person, "csrf": guards.csrf_token(request), "model": model}
+        known |= {"may_judge": person.may("judge"), "may_admin": person.may("admin")}
+        here = str(request.url.path) + (f"?{query}" if query else "")
+        return known | {"here": here, "path": "" if model is None else path_of(model)}
 
     def problem(self, request: Request, problem: str, status: int) -> Response:
         """An error, as a page or as the part that was asked for."""
         if "hx-request" in request.headers:
-            part = self._environment.get_template("panel_problem.html")
-            again = status == 409  # the page is out of date
-            return HTMLResponse(part.render(problem=problem, again=again), status)
-        values: Values = {"problem": problem, "again": False, "status": status, "model": None}
+            values: Values = {"problem": problem, "again": status == 409}  # it is out of date
+            return HTMLResponse(self._rendered("panel_problem.html", values), status)
+        values = {"problem": problem, "again": False, "status": status, "model": None}
         return self.show(request, "problem.html", heading="A problem", **values)
 
 

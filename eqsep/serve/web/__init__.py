@@ -1,3 +1,1 @@
-"""The service on the network: `app` puts the routes of `api`, `inference` and the console behind
-`guards`, and `server` puts it on a socket.
-"""
+"""The service on the network: routes behind `guards` in `app`, on a socket in `server`."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import orjson
 from fastapi import APIRouter, Query, Request
@@ -25,7 +25,7 @@ from eqsep.serve.ledger import Lesson, Replay, Version
 from eqsep.serve.notices import Delivery, Subscription
 from eqsep.serve.people import Entry, Person, Session
 from eqsep.serve.purging import Purged
-from eqsep.serve.texts import Invalid, Note, Number, Text
+from eqsep.serve.texts import Asked, Invalid, Note, Number, Text
 from eqsep.serve.verdicts import Given, Preview, Reviewed
 from eqsep.serve.watching import Watch
 from eqsep.serve.web.guards import Admin, Judge, Viewer, person, require
@@ -45,52 +45,39 @@ _FORMS = {JSON: {"schema": _ROWS}, "text/csv": {"schema": {"type": "string"}}, A
 _ROWS_IN = {"requestBody": {"required": True, "content": _FORMS}}
 _FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
 Limit = Annotated[int, Query(ge=1, le=500)]
+One = TypeVar("One")
+Top = Annotated[int, Query(ge=1, le=100)]
 Ids = Annotated[list[Number], Field(min_length=1, max_length=10_000)]
 
 
-@dataclass(frozen=True)
-class Scores:
+class Answers(BaseModel, Generic[One]):
     """An answer for each row; null for a bad one, which is in `errors`."""
 
     model: str
-    answers: list[Answer | None]
+    answers: list[One | None]
     errors: list[RowError]
 
 
-@dataclass(frozen=True)
-class Explanations:
-    """An explanation for each row; null for a bad one, which is in `errors`."""
-
-    model: str
-    answers: list[Explanation | None]
-    errors: list[RowError]
-
-
-def _responses(model: type, **content: Any) -> dict[int | str, dict[str, Any]]:
+def _responses(model: type) -> dict[int | str, dict[str, Any]]:
     """The responses of a route for rows, for OpenAPI."""
     return {
-        200: {"model": model, "content": content},
+        200: {"model": model},
         422: {"model": model, "description": "All rows are bad."},
         503: {"description": "Too many rows wait: retry after Retry-After."},
     }
 
 
 def _scoring(routes: APIRouter, service: Service) -> None:
-    @routes.post(
-        "/models/{name}/score",
-        openapi_extra=_ROWS_IN,
-        responses=_responses(Scores, **{ARROW: _BYTES}),
-    )
+    scores, explanations = _responses(Answers[Answer]), _responses(Answers[Explanation])
+    scores[200]["content"] = {ARROW: _BYTES}
+
+    @routes.post("/models/{name}/score", openapi_extra=_ROWS_IN, responses=scores)
     async def score(name: str, request: Request, keep: bool = True) -> Response:
         """Score rows. Alarms are stored for the inbox, unless `keep` is false."""
         return await _scored(service, name, request, keep=keep)
 
-    @routes.post(
-        "/models/{name}/explain", openapi_extra=_ROWS_IN, responses=_responses(Explanations)
-    )
-    async def explain(
-        name: str, request: Request, _: Viewer, top: int = Query(5, ge=1, le=100)
-    ) -> Response:
+    @routes.post("/models/{name}/explain", openapi_extra=_ROWS_IN, responses=explanations)
+    async def explain(name: str, request: Request, _: Viewer, top: Top = 5) -> Response:
         """Explain scores by the columns that drive them."""
         checked = await service.rows(request, name)
         answers = await run_in_threadpool(_explained, service, name, checked, top)
@@ -125,12 +112,10 @@ async def _scored(service: Service, name: str, request: Request, *, keep: bool) 
 def _explained(service: Service, name: str, checked: CheckedRows, top: int) -> list[Any]:
     if checked.n_rows > _MOST_EXPLAINED:
         raise TooMany(f"Expected at most {_MOST_EXPLAINED} rows to explain, got {checked.n_rows}.")
-    if not checked.rows:
-        return [None] * checked.n_rows
-    found = checked.spread(service.ws.intake.explain(name, checked.rows, top=top))
-    for place, one in enumerate(found):
-        if isinstance(one, str):
-            checked.errors.append(RowError(place, one))
+    explained = service.ws.intake.explain(name, checked.rows, top=top) if checked.rows else []
+    found = checked.spread(explained)
+    bad = [RowError(i, one) for i, one in enumerate(found) if isinstance(one, str)]
+    checked.errors.extend(bad)
     return [asdict(one) if isinstance(one, Explanation) else None for one in found]
 
 
@@ -141,24 +126,25 @@ def _json(name: str, answers: list[Any], errors: list[RowError]) -> Response:
     return Response(orjson.dumps(body), 200 if any(answers) else 422, media_type=JSON)
 
 
-class Body(BaseModel):
+class Body(Asked):
     """The body of a request; an unknown field is an error."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(strict=True)
 
 
-class Sought(Filter):
+class Paged(Asked):
+    """Which of several are asked for."""
+
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    offset: Number = 0
+
+
+class Sought(Filter, Paged):
     """Which alarms are asked for; an assignee of "" is nobody."""
 
-    limit: Annotated[int, Field(ge=1, le=500)] = 50
-    offset: Number = 0
 
-
-class Review(Reviewed):
+class Review(Reviewed, Paged):
     """Which verdicts are asked for."""
-
-    limit: Annotated[int, Field(ge=1, le=500)] = 50
-    offset: Number = 0
 
 
 class Judgement(Body):
@@ -281,8 +267,8 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
     @routes.post("/verdicts")
     def give(by: Judge, asked: Judgement) -> Given:
         """Give a verdict on one row or many; the model learns it before the answer comes."""
-        kind, note = asked.kind, asked.note
-        return ws.verdicts.give(asked.rows, asked.verdict, kind=kind, note=note, by=by)
+        given = asked.model_dump(include={"kind", "note"})
+        return ws.verdicts.give(asked.rows, asked.verdict, by=by, **given)
 
     @routes.post("/verdicts/preview")
     def preview(_: Viewer, asked: Judgement) -> Preview:
@@ -410,8 +396,7 @@ def _json_route(service: Service) -> type[APIRoute]:
             try:
                 return await service.decoded(body, lambda: parsed(body, service.limits))
             except UserError as error:
-                status, message, _ = problem(error)
-                raise refused(status, message) from error
+                raise refused(*problem(error)[:2]) from error
 
     class Route(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -561,9 +546,9 @@ def _model(service: Service, name: str) -> Model:
     live = ledger.live(name)
     detector = ledger.detector(live.id)
     return Model(
-        name,
-        live,
-        ledger.shadow(name),
+        name=name,
+        live=live,
+        shadow=ledger.shadow(name),
         settings=ledger.settings(name),
         columns=service.known(name).reads,
         kinds=tuple(detector.kinds_),

@@ -100,10 +100,9 @@ def create_app(
     for kind in (HTTPException, RequestValidationError, UserError):
         app.add_exception_handler(kind, answered_refusal)
     app.include_router(api.router(service), prefix="/api/v1")
-    app.include_router(inference.router(service))
-    app.include_router(_state(service))
-    app.include_router(session_routes(ws))
-    app.include_router(console.router(pages))
+    parts = (inference.open_inference(service), inference.mlflow(service), _state(service))
+    for routes in (*parts, session_routes(ws), console.router(pages)):
+        app.include_router(routes)
     inside = api.direct(service, super(Application, app).__call__)
     app.guard = Guard(inside, people=ws.people, limits=service.limits, hosts=hosts)
     return app

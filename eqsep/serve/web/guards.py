@@ -1,7 +1,4 @@
-"""Who may call: hosts, tokens and roles, forged requests, rates, sizes, a browser's session.
-
-One layer around the whole application, so no route can forget it: only routes in `OPEN` are open.
-"""
+"""Who may call: one layer around the whole application, so only routes in `OPEN` are open."""
 
 import asyncio
 import hmac
@@ -88,10 +85,7 @@ def _address(asked: Request) -> str:
 
 
 class Guard:
-    """The layer around the application.
-
-    `hosts` are the accepted Host headers, or None for any: they stop DNS rebinding.
-    """
+    """The layer around the application; `hosts` (or None for any) stop DNS rebinding."""
 
     def __init__(
         self, app: ASGIApp, *, people: People, limits: Limits, hosts: frozenset[str] | None
@@ -117,7 +111,7 @@ class Guard:
                 begun = True
                 present = {name for name, _ in message["headers"]}
                 message["headers"] += [one for one in _HEADERS if one[0] not in present]
-                if "renewed" in scope and b"set-cookie" not in present:
+                if scope.get("renewed") is not None and b"set-cookie" not in present:
                     renewed = Response()
                     _set_cookie(renewed, asked, scope["renewed"])
                     message["headers"] += renewed.raw_headers[-1:]
@@ -149,12 +143,10 @@ class Guard:
             return _again(await self._read(asked, receive), receive)
         kind, _, bearer = asked.headers.get("authorization", "").partition(" ")
         is_bearer = kind.lower() == "bearer"
-        cookie = asked.cookies.get(COOKIE)
-        found = None
         if is_bearer:
             found = await self.whose(bearer.strip(), _address(asked))
-        elif cookie is not None:
-            found = await self._signed_in(asked, cookie)
+        else:
+            found = await self._signed_in(asked)
         if found is None:
             self._wait(self.strangers, _address(asked))
             message = "A token is needed: Authorization: Bearer TOKEN."
@@ -168,12 +160,12 @@ class Guard:
 
     async def _read(self, asked: Request, receive: Receive) -> bytes:
         """The body of a request, refused if it is compressed, too long, or too slow to come."""
-        is_file = asked.method == "POST" and _MODEL_FILE.fullmatch(asked.scope["path"])
+        most, path = min(self.limits.short, self.limits.body), asked.scope["path"]
         sender: Person | None = asked.scope.get("person")
-        may_be_long = is_file and sender is not None and sender.may("admin")
-        has_rows = asked.method == "POST" and _WITH_ROWS.fullmatch(asked.scope["path"])
-        most = self.limits.body if has_rows else min(self.limits.short, self.limits.body)
-        most = self.limits.model if may_be_long else most
+        if asked.method == "POST" and _WITH_ROWS.fullmatch(path):
+            most = self.limits.body
+        elif asked.method == "POST" and _MODEL_FILE.fullmatch(path) and sender is not None:
+            most = self.limits.model if sender.may("admin") else most
         too_long = refused(413, f"Expected at most {most:,} bytes.", connection="close")
         if asked.headers.get("content-encoding", "identity").lower() != "identity":
             raise refused(415, "Send the body without compression.")
@@ -200,16 +192,15 @@ class Guard:
                 raise _later(seconds, "Too many wrong tokens came from this address.")
         return found
 
-    async def _signed_in(self, asked: Request, cookie: str) -> Person | None:
+    async def _signed_in(self, asked: Request) -> Person | None:
         """Whose session it is; from time to time it gets another cookie."""
-        session = await run_in_threadpool(self.people.signed_in, cookie)
+        cookie = asked.cookies.get(COOKIE, "")
+        session = await run_in_threadpool(self.people.signed_in, cookie) if cookie else None
         if session is None:
             return None
         asked.scope["session"] = session
         if session.is_old:
-            renewed = await run_in_threadpool(self.people.renew, cookie)
-            if renewed is not None:
-                asked.scope["renewed"] = renewed
+            asked.scope["renewed"] = await run_in_threadpool(self.people.renew, cookie)
         return session.person
 
     def _wait(self, buckets: TokenBuckets, key: str) -> None:
@@ -235,8 +226,12 @@ def _answer(error: Exception, asked: Request) -> Response:
     response = answer(error, path)
     if response.status_code != 401 or path.startswith(API):
         return response
-    seen = asked.headers.get("hx-current-url")  # the page of the script
-    path, query = (quote(path), query) if seen is None else _path_and_query(seen)
+    seen, path = asked.headers.get("hx-current-url"), quote(path)  # the page of the script
+    if seen is not None:
+        try:
+            path, query = urlsplit(seen)[2:4]
+        except ValueError:  # it is not an address
+            path, query = "/", ""
     there = f"/login?next={quote(f'{path}?{query}' if query else path, safe='')}"
     gone = {"Set-Cookie": f"{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"}
     if "hx-request" in asked.headers:
@@ -244,13 +239,6 @@ def _answer(error: Exception, asked: Request) -> Response:
     if asked.method in _SAFE:
         return Response(status_code=303, headers=gone | {"Location": there})
     return response
-
-
-def _path_and_query(url: str) -> tuple[str, str]:
-    try:
-        return urlsplit(url)[2:4]
-    except ValueError:  # it is not an address
-        return "/", ""
 
 
 def _check_csrf(asked: Request, body: bytes) -> None:

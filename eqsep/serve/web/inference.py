@@ -1,7 +1,4 @@
-"""Scores by two common protocols: Open Inference V2, and that of MLflow's server.
-
-Neither has a place for the error of one row: a request with a bad row is refused as a whole.
-"""
+"""Scores by Open Inference V2 and by MLflow's protocol, which refuse a request with a bad row."""
 
 from typing import Any
 
@@ -18,22 +15,15 @@ from eqsep.serve.web.rows import CheckedRows, counted_rows, csv_rows, parsed
 from eqsep.serve.web.service import Service, content_type
 
 JSON = "application/json"
-OUTPUTS = {
-    "score": "FP64",
-    "p_value": "FP64",
-    "alarm": "BOOL",
-    "kind": "BYTES",
-    "kind_probability": "FP64",  # null where it is not known
-}
-_NUMBERS = {"FP64", "FP32", "FP16", "BOOL"} | {
-    f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)
-}
-_DATATYPES = {"number": "FP64", "duration": "FP64", "date": "BYTES"}
+OUTPUTS = {"score": "FP64", "p_value": "FP64", "alarm": "BOOL", "kind": "BYTES"}
+OUTPUTS["kind_probability"] = "FP64"  # null where it is not known
+_KNOWN = {"FP64", "FP32", "FP16", "BOOL", "BYTES"}
+_KNOWN |= {f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)}
 _FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 
 def _body(**types: str) -> dict[str, Any]:
-    """An object with fields of these types as the body of a request, for OpenAPI."""
+    """The body of a request for OpenAPI: an object with fields of these types."""
     fields = {name: {"type": kind} for name, kind in types.items()}
     schema = {"type": "object", "properties": fields}
     return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
@@ -44,15 +34,8 @@ _INVOCATION = _body(
 )
 
 
-def router(service: Service) -> APIRouter:
-    """The routes of both protocols."""
-    routes = APIRouter()
-    routes.include_router(_open_inference(service))
-    routes.include_router(_mlflow(service))
-    return routes
-
-
-def _open_inference(service: Service) -> APIRouter:
+def open_inference(service: Service) -> APIRouter:
+    """The routes of the Open Inference Protocol."""
     routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol V2"])
 
     @routes.get("")
@@ -85,15 +68,12 @@ def _open_inference(service: Service) -> APIRouter:
         """The model's inputs, a tensor for each column, and its outputs."""
         require(request, "view")
         reads = (await service.reader(name)).reads
-        inputs = {column: _DATATYPES.get(kind, "BYTES") for column, kind in reads.items()}
+        numbers = ("number", "duration")
+        inputs = {name: "FP64" if kind in numbers else "BYTES" for name, kind in reads.items()}
         version = await run_in_threadpool(lambda: service.ws.ledger.live(name).id)
-        return {
-            "name": name,
-            "versions": [str(version)],
-            "platform": "eqsep",
-            "inputs": [_described(*one) for one in inputs.items()],
-            "outputs": [_described(*one) for one in OUTPUTS.items()],
-        }
+        tensors = {"inputs": inputs, "outputs": OUTPUTS}
+        described = {k: [_described(*one) for one in v.items()] for k, v in tensors.items()}
+        return {"name": name, "versions": [str(version)], "platform": "eqsep"} | described
 
     @routes.post("/models/{name}/infer", openapi_extra=_body(inputs="array", parameters="object"))
     async def infer(request: Request, name: str) -> Response:
@@ -110,15 +90,12 @@ def _open_inference(service: Service) -> APIRouter:
             return reader.check(counted_rows(rows, limits))
 
         answers = await _all_answered(service, name, await service.decoded(body, checked), keep)
-        answered = {
-            "model_name": name,
-            "model_version": str(answers[0].version),
-            "outputs": [
-                _described(output, OUTPUTS[output], len(answers))
-                | {"data": [getattr(answer, output) for answer in answers]}
-                for output in wanted
-            ],
-        }
+        answered: dict[str, Any] = {"model_name": name, "model_version": str(answers[0].version)}
+        answered["outputs"] = [
+            _described(output, OUTPUTS[output], len(answers))
+            | {"data": [getattr(answer, output) for answer in answers]}
+            for output in wanted
+        ]
         if isinstance(asked.get("id"), str):
             answered["id"] = asked["id"]
         return Response(orjson.dumps(answered), media_type=JSON)
@@ -126,7 +103,8 @@ def _open_inference(service: Service) -> APIRouter:
     return routes
 
 
-def _mlflow(service: Service) -> APIRouter:
+def mlflow(service: Service) -> APIRouter:
+    """The routes of MLflow's scoring server."""
     routes = APIRouter(tags=["MLflow"])
 
     @routes.get("/ping")
@@ -199,14 +177,11 @@ def _of_tensors(tensors: list[Any], most: int) -> list[dict[str, Any]]:
     """The rows of tensors of shape (n,) or (n, 1), one for each column."""
     if len(tensors) > most:
         raise UserError(f"Expected at most {most:,} tensors, got {len(tensors):,}.")
-    columns: dict[str, list[Any]] = {}
-    for tensor in tensors:
-        name, values = _column(tensor)
-        columns[name] = values
+    columns = dict(map(_column, tensors))
     sizes = {len(values) for values in columns.values()}
     if len(sizes) > 1:
         raise UserError(f"Expected tensors of one length, got lengths {sorted(sizes)}.")
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return _rows(columns)
 
 
 def _column(tensor: Any) -> tuple[str, list[Any]]:
@@ -219,7 +194,7 @@ def _column(tensor: Any) -> tuple[str, list[Any]]:
             raise UserError(f"The tensor {name!r} has {len(values)} values, not those of {shape}.")
     except (KeyError, TypeError) as error:
         raise UserError('A tensor has "name", "shape" [n], "datatype" and "data".') from error
-    if datatype not in _NUMBERS and datatype != "BYTES":
+    if datatype not in _KNOWN:
         raise UserError(f"The tensor {name!r} is of an unknown datatype.")
     return name, values
 
@@ -240,16 +215,19 @@ def _of_frame(asked: dict[str, Any], names: Any) -> list[Any]:
             return [rows]
         if len({len(values) for values in rows.values()}) > 1:
             raise UserError("Expected columns of one length.")
-        return [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+        return _rows(rows)
     if not isinstance(rows, list):
         raise UserError("Expected a list of rows.")
-    return [_named(row, names) for row in rows]
+    return [
+        dict(zip(map(str, names), row, strict=True))
+        if isinstance(row, list) and len(row) == len(names)
+        else row  # for the check to refuse
+        for row in rows
+    ]
 
 
-def _named(row: Any, names: list[Any]) -> Any:
-    """A list of values as a row; anything else is left for the check to refuse."""
-    fits = isinstance(row, list) and len(row) == len(names)
-    return dict(zip(map(str, names), row, strict=True)) if fits else row
+def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _described(name: str, datatype: str, n: int = -1) -> dict[str, Any]:

@@ -29,36 +29,22 @@ class Limits:
 
     Attributes
     ----------
-    body : int
-        Bytes of a request with rows.
-    short : int
-        Bytes of any other request: a form, a verdict.
-    model : int
-        Bytes of a model file that an administrator sends.
-    rows : int
-        Rows of a request.
-    columns : int
-        Values of a row, including those that the model does not know.
-    values : int
-        Values of a request, in all its rows.
-    text : int
-        Characters of a value.
-    decoded : int
-        Bytes of the values of an Arrow stream, each counted where it occurs.
+    body, short, model : int
+        Bytes of a request with rows, of any other, and of a model file from an administrator.
+    rows, columns, values : int
+        Rows of a request, values of a row (with those that the model does not know), and of all.
+    text, decoded : int
+        Characters of a value; bytes of an Arrow stream's values, each counted where it occurs.
     waiting : int
         Rows that wait to be scored: beyond it, callers have to retry.
-    seconds : float
-        For a request to be sent, and to be scored.
-    head : float
-        Seconds for the head of a request to come, and to wait for the rest of a refused one.
+    seconds, head : float
+        Seconds to send and to score a request, and for its head, or the rest of a refused one.
     head_bytes, headers : int
         Bytes and number of the headers of a request.
     connections, per_address : int
         Connections of a process, and those from one address; behind a proxy, all are from its one.
-    requests : float
-        Requests a second with one token; twice that at once.
-    strangers : float
-        The same without a token, by address.
+    requests, strangers : float
+        Requests a second with one token, and from an address without one; twice that at once.
     attempts : float
         Wrong tokens a minute from one address.
     """
@@ -94,7 +80,9 @@ class TokenBuckets:
 
     def take(self, key: str) -> float:
         """Take a token if there is one, and return 0; otherwise the seconds until there is."""
-        tokens, now = self._now(key)
+        now = self._clock()
+        tokens, since = self._held.get(key, (self._size, now))
+        tokens = min(tokens + (now - since) * self._rate, self._size)
         if tokens < 1:
             return (1 - tokens) / self._rate
         self._held[key] = (tokens - 1, now)
@@ -102,11 +90,6 @@ class TokenBuckets:
         if len(self._held) > _MOST_KEYS:
             self._held.popitem(last=False)
         return 0.0
-
-    def _now(self, key: str) -> tuple[float, float]:
-        now = self._clock()
-        tokens, since = self._held.get(key, (self._size, now))
-        return min(tokens + (now - since) * self._rate, self._size), now
 
 
 class TooMany(UserError):

@@ -17,7 +17,7 @@ from pyarrow import types
 from eqsep.arrays import objects
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
-from eqsep.serve.runs import run_columns
+from eqsep.serve.intake import run_columns
 from eqsep.serve.texts import Invalid
 from eqsep.serve.web.limits import Limits, TooMany
 from eqsep.tables.reading import LARGEST, Column, UnreadableError
@@ -32,16 +32,8 @@ _CELL = 16  # bytes of a value of Arrow, at least
 Row = dict[str, Any]
 ARROW = "application/vnd.apache.arrow.stream"
 _ANSWER = pa.schema(
-    {
-        "score": pa.float64(),
-        "p_value": pa.float64(),
-        "alarm": pa.bool_(),
-        "kind": pa.string(),
-        "kind_probability": pa.float64(),
-        "id": pa.int64(),
-        "version": pa.int64(),
-        "error": pa.string(),
-    }
+    {"score": "double", "p_value": "double", "alarm": "bool", "kind": "string"}
+    | {"kind_probability": "double", "id": "int64", "version": "int64", "error": "string"}
 )
 _TYPES = (
     *(types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null),
@@ -78,12 +70,7 @@ class CheckedRows:
 
 
 class RowReader:
-    """Checks rows against the columns of a detector.
-
-    A row must have every column that the detector was fitted with; a missing value is null. Other
-    columns are stored with the row. A model with windows also needs the columns of the run and of
-    the time, without missing values.
-    """
+    """Checks rows: each has every column of the fit, or null, and with windows, run and time."""
 
     def __init__(self, detector: Detector, limits: Limits) -> None:
         learnt = detector.plan_.table_columns
@@ -132,15 +119,13 @@ class RowReader:
             if "\0" in name or len(name) > self._limits.text:
                 return f"column {_shown(name)}: a name cannot be this long, or hold U+0000"
         for name, value in row.items():
-            kind = type(value)
-            if kind is str:
-                if "\0" in value:
-                    return f"column {_shown(name)}: a text cannot hold the character U+0000"
-                if len(value) > self._limits.text:
-                    most = f"expected at most {self._limits.text:,} characters, got {len(value):,}"
-                    return f"column {_shown(name)}: {most}"
-            elif kind not in _PLAIN:
+            if type(value) not in _PLAIN:
                 return f"column {_shown(name)}: expected a single value, got {_shown(value)}"
+            if type(value) is str and "\0" in value:
+                return f"column {_shown(name)}: a text cannot hold the character U+0000"
+            if type(value) is str and len(value) > self._limits.text:
+                most = f"expected at most {self._limits.text:,} characters, got {len(value):,}"
+                return f"column {_shown(name)}: {most}"
         if not self._has_dates and _NUMBERS.issuperset(map(type, map(row.get, self._readable))):
             return None
         for name in self._readable:
@@ -165,11 +150,8 @@ def json_rows(body: bytes, limits: Limits) -> list[Any]:
 
 
 def parsed(body: bytes, limits: Limits) -> Any:
-    """The content of a body in JSON; NaN, infinity and half a character are not in JSON.
-
-    Objects and values are counted before they are made. Characters within texts count too, so no
-    value can be hidden.
-    """
+    """The content of a body in JSON: without NaN and infinity, and counted before it is made."""
+    # Characters within texts count too, so no value can be hidden.
     n_parts, n_values = body.count(b"{") + body.count(b"["), body.count(b",")
     if n_parts > _PARTS * limits.rows or n_values > limits.values:
         raise TooMany(
@@ -230,11 +212,7 @@ def _shown(value: Any) -> str:
 
 
 def arrow_rows(body: bytes, limits: Limits) -> list[dict[str, Any]]:
-    """The rows of an Arrow stream; dates are written as ISO 8601.
-
-    A few bytes can stand for gigabytes: an index for a long text, a null for nothing. So the values
-    are counted before any is made.
-    """
+    """The rows of an Arrow stream; a few bytes can stand for gigabytes, so values are counted."""
     try:
         _refuse_compressed(body)
         with pa.ipc.open_stream(body) as stream:
@@ -249,11 +227,11 @@ def arrow_rows(body: bytes, limits: Limits) -> list[dict[str, Any]]:
                     most = f"{limits.rows:,} rows of {limits.values:,} values"
                     raise TooMany(f"Expected at most {most} in a request.")
                 batch.validate(full=True)
-                n_bytes += sum(_n_bytes(column) for column in batch.columns)
+                n_bytes += sum(_n_bytes(column, limits) for column in batch.columns)
                 if n_bytes > limits.decoded:
                     raise TooMany(f"Expected at most {limits.decoded:,} bytes of values.")
                 for values, column in zip(columns, batch.columns, strict=True):
-                    values.extend(_values(column, limits))
+                    values.extend(_values(column))
     except UserError:
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError) as error:
@@ -271,7 +249,7 @@ def answers_stream(answers: Sequence[Any], errors: dict[int, str]) -> bytes:
     return out.getvalue().to_pybytes()
 
 
-def _values(column: Any, limits: Limits) -> list[Any]:
+def _values(column: Any) -> list[Any]:
     is_coded = types.is_dictionary(column.type)
     kind = column.type.value_type if is_coded else column.type
     if not any(is_it(kind) for is_it in _TYPES):  # before a dictionary of lists is written out
@@ -279,11 +257,10 @@ def _values(column: Any, limits: Limits) -> list[Any]:
             f"A column of type {kind} cannot be read: expected numbers, truth values, text, dates "
             f"or durations."
         )
-    _check_length(column.dictionary if is_coded else column, limits)
     column = column.dictionary_decode() if is_coded else column
+    if types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us", kind.tz))
     if types.is_timestamp(kind) or types.is_date(kind):
-        if types.is_timestamp(kind):
-            column = column.cast(pa.timestamp("us", kind.tz))
         return [None if value is None else value.isoformat() for value in column.to_pylist()]
     if types.is_duration(kind):
         micros = column.cast(pa.duration("us")).cast(pa.int64()).to_pylist()
@@ -294,32 +271,23 @@ def _values(column: Any, limits: Limits) -> list[Any]:
     return [finite(value) for value in values] if types.is_floating(column.type) else values
 
 
-def _n_bytes(column: Any) -> int:
+def _n_bytes(column: Any, limits: Limits) -> int:
     """The bytes of all values of a column, with a text of a dictionary counted at each index."""
     is_coded = types.is_dictionary(column.type)
     texts = column.dictionary if is_coded else column
     if not (types.is_string(texts.type) or types.is_large_string(texts.type)):
         return _CELL * len(column)
     lengths = pc.binary_length(texts).cast(pa.int64())
+    if (pc.max(lengths).as_py() or 0) > 4 * limits.text:
+        raise TooMany(f"Expected texts of at most {limits.text:,} characters.")
     lengths = lengths.take(column.indices) if is_coded else lengths
     return _CELL * len(column) + int(pc.sum(lengths).as_py() or 0)
 
 
-def _check_length(texts: Any, limits: Limits) -> None:
-    """Refuse long texts before each row of a dictionary gets a copy."""
-    if types.is_string(texts.type) or types.is_large_string(texts.type):
-        longest = pc.max(pc.binary_length(texts)).as_py()
-        if longest is not None and longest > 4 * limits.text:
-            raise TooMany(f"Expected texts of at most {limits.text:,} characters.")
-
-
 def _refuse_compressed(body: bytes) -> None:
-    """Refuse compressed batches: a few bytes could become gigabytes.
-
-    pyarrow does not say whether a batch is compressed, so its FlatBuffers header is read here: the
-    header is field 2 of a message, a dictionary has its batch in field 1, and field 3 of a batch is
-    its compression.
-    """
+    """Refuse compressed batches by their FlatBuffers headers, as pyarrow does not name them."""
+    # The header is field 2 of a message, the batch field 1 of a dictionary, the compression field 3
+    # of a batch.
     for message in pa.ipc.MessageReader.open_stream(body):
         if message.type not in ("dictionary", "record batch"):
             continue

@@ -1,5 +1,6 @@
 """The server: the application on a socket, in one process or several that share a store."""
 
+import asyncio
 import json
 import logging
 import os
@@ -14,11 +15,11 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.supervisors import Multiprocess
 
 from eqsep.errors import UserError, visible
 from eqsep.serve.web.app import create_app
-from eqsep.serve.web.connections import Connection
 from eqsep.serve.web.guards import LOOPBACK
 from eqsep.serve.web.limits import Limits
 from eqsep.serve.workspace import Workspace
@@ -26,6 +27,9 @@ from eqsep.serve.workspace import Workspace
 _ASKED = "EQSEP_SERVE"  # what to serve, for the processes of several workers
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STARTED = 30.0  # seconds for a server to start
+_CLOSES = b"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large" + _CLOSES
+_LATE = b"HTTP/1.1 408 Request Timeout" + _CLOSES
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,103 @@ def running(ws: Workspace, *, limits: Limits | None = None) -> Iterator[str]:
         server.should_exit = True
         thread.join()
         sock.close()
+
+
+class Connection(HttpToolsProtocol):
+    """A connection of uvicorn's, within limits; of too many, the one that waits longest closes."""
+
+    def __init__(self, *args: Any, limits: Limits, per_address: int, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.limits, self.per_address = limits, per_address
+        self.waits_since: float | None = None  # for the head of a request
+        self.in_head, self.head_bytes = False, 0
+        self.timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request, and close others that wait if there are too many."""
+        super().connection_made(transport)
+        self._wait()
+        self._look()
+        found = [one for one in self.connections if isinstance(one, Connection)]
+        everybody = [one for one in found if not one.transport.is_closing()]
+        alike = [one for one in everybody if one.address == self.address]
+        too_many = everybody if len(everybody) > self.limits.connections else []
+        too_many = alike if len(alike) > self.per_address else too_many
+        if too_many:  # the new one waits, too
+            waiting = [one for one in too_many if one.waits_since is not None]
+            min(waiting, key=lambda one: one.waits_since or 0.0).transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count what comes before a head is complete."""
+        was_in_head = self.in_head
+        super().data_received(data)
+        if was_in_head and self.in_head:  # all of it is part of one head
+            self.head_bytes += len(data)
+            self._check_head()
+
+    def on_message_begin(self) -> None:
+        """Begin to wait for the rest of the head, from its first byte on."""
+        super().on_message_begin()
+        self.in_head = True
+        self._wait()
+
+    def on_headers_complete(self) -> None:
+        """Let the request in, unless its head is too large."""
+        fields = sum(len(name) + len(value) for name, value in self.headers)
+        self.head_bytes = max(self.head_bytes, len(self.url) + fields)
+        self._check_head()
+        self.in_head = False
+        if not self.transport.is_closing():
+            self.waits_since = None
+            super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if self.cycle is not None:  # it was let in
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if self.cycle is not None:
+            super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or a while for the rest of one that was refused."""
+        has_next = bool(self.pipeline)
+        super().on_response_complete()
+        if not self.transport.is_closing() and not has_next:
+            self._wait()
+
+    @property
+    def address(self) -> str:
+        """The address of the other end."""
+        return self.client[0] if self.client else ""
+
+    def _wait(self) -> None:
+        self.waits_since, self.head_bytes = self.loop.time(), 0
+
+    def _look(self) -> None:
+        """Close if it has waited too long; look again when it may have. One timer is enough."""
+        waited = 0.0 if self.waits_since is None else self.loop.time() - self.waits_since
+        if waited >= self.limits.head:
+            self._refuse(_LATE)
+        else:
+            self.timer = self.loop.call_later(self.limits.head - waited, self._look)
+
+    def _check_head(self) -> None:
+        has_many = len(self.headers) > self.limits.headers
+        if self.head_bytes > self.limits.head_bytes or has_many:
+            self._refuse(_TOO_LARGE)
+
+    def _refuse(self, answer: bytes) -> None:
+        """Close, with an answer if none was given to this request or is under way."""
+        if not self.transport.is_closing():
+            if self.in_head and (self.cycle is None or self.cycle.response_complete):
+                self.transport.write(answer)
+            self.transport.close()
 
 
 class _OneLine(logging.Formatter):

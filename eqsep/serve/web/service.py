@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -61,11 +61,7 @@ class _Asked:
 
 
 class Batcher:
-    """Gathers rows of requests, and has them scored by one thread in one transaction.
-
-    While it scores, requests gather; the next batch is all of them, up to `at_once` rows. At most
-    `most` rows may wait. A request that comes alone does not wait for others.
-    """
+    """Scores `at_once` rows of several requests together, in one thread; at most `most` wait."""
 
     def __init__(self, take: Take, *, at_once: int = 256, most: int = 20_000) -> None:
         self._take, self._at_once, self._most = take, at_once, most
@@ -111,45 +107,36 @@ class Batcher:
                     )
                 self._last = len(self._asked)
                 batch = self._next()
-            same: dict[tuple[str, bool], list[_Asked]] = {}
-            for asked in batch:
-                same.setdefault((asked.model, asked.keep), []).append(asked)
-            for alike in same.values():
+            for alike in batch.values():
                 self._score(alike)
 
-    def _next(self) -> list[_Asked]:
+    def _next(self) -> dict[tuple[str, bool], list[_Asked]]:
         """The requests that have waited longest, up to as many rows as a batch may have."""
-        batch: list[_Asked] = []
+        batch: dict[tuple[str, bool], list[_Asked]] = {}
         n_rows = 0
         while self._asked and (not batch or n_rows + len(self._asked[0].rows) <= self._at_once):
             asked = self._asked.popleft()
             self.waiting -= len(asked.rows)
             if asked.future.set_running_or_notify_cancel():  # else nobody waits any longer
-                batch.append(asked)
+                batch.setdefault((asked.model, asked.keep), []).append(asked)
                 n_rows += len(asked.rows)
         return batch
 
     def _score(self, batch: list[_Asked]) -> None:
-        """Score requests together; if that fails, each alone, so that one harms no other.
-
-        Where the store fails, all fail at once: each would wait for it in vain.
-        """
+        """Score requests together; if that fails, each alone, so that one harms no other."""
         rows = [row for asked in batch for row in asked.rows]
         try:
-            answers = self._take(batch[0].model, rows, batch[0].keep)
+            answers = iter(self._take(batch[0].model, rows, batch[0].keep))
         except Exception as error:
-            if len(batch) == 1 or isinstance(error, Unavailable):
-                for asked in batch:
-                    asked.future.set_exception(error)
-                return
+            is_last = len(batch) == 1 or isinstance(error, Unavailable)  # each would wait in vain
             for asked in batch:
-                self._score([asked])
+                if is_last:
+                    asked.future.set_exception(error)
+                else:
+                    self._score([asked])
             return
-        start = 0
         for asked in batch:
-            end = start + len(asked.rows)
-            asked.future.set_result(answers[start:end])
-            start = end
+            asked.future.set_result(list(islice(answers, len(asked.rows))))
 
 
 class Metrics:
@@ -176,13 +163,11 @@ class Metrics:
     def text(self, *, waiting: int) -> str:
         """All figures, as Prometheus reads them."""
         process, latency = {"process": str(os.getpid())}, "eqsep_request_seconds"
+        lines = [*self._of_store()]
+        lines += _family("eqsep_waiting_rows", "gauge", "Rows that wait.", [(process, waiting)])
         refused = [(process, self._refused)]
-        lines = [
-            *self._of_store(),
-            *_family("eqsep_waiting_rows", "gauge", "Rows that wait.", [(process, waiting)]),
-            *_family("eqsep_refused_total", "counter", "Requests while busy.", refused),
-            *_family(latency, "histogram", "Time to answer.", []),
-        ]
+        lines += _family("eqsep_refused_total", "counter", "Requests while busy.", refused)
+        lines += _family(latency, "histogram", "Time to answer.", [])
         for model, counts in list(self._counts.items()):
             labels = {"model": model} | process
             for bound, n in zip((*BOUNDS, "+Inf"), accumulate(counts), strict=True):
@@ -195,8 +180,7 @@ class Metrics:
         with self._lock:  # one caller asks the store, others see its answer
             at, lines = self._kept
             if time.monotonic() - at >= _FRESH:
-                names = self._ws.ledger.names()
-                watches = {name: self._ws.watching.status(name) for name in names}
+                watches = {m: self._ws.watching.status(m) for m in self._ws.ledger.names()}
                 lines = []
                 for name, kind, meaning, figure in _FIGURES:
                     samples = [({"model": m}, getattr(w, figure)) for m, w in watches.items()]
@@ -254,10 +238,7 @@ class Service:
         raise refused(415, f"Expected application/json, text/csv or {forms.ARROW}, got {kind!r}.")
 
     async def decoded(self, body: bytes | None, decode: Callable[[], Decoded]) -> Decoded:
-        """What a body says. Other requests are answered meanwhile, unless it is short.
-
-        Few bodies are decoded at a time, as each may take many times its bytes.
-        """
+        """What a body says; long ones, which may take many times their bytes, few at a time."""
         if body is not None and len(body) <= _SHORT:
             return decode()
         return await asyncio.get_running_loop().run_in_executor(self._decoders, decode)
