@@ -94,9 +94,8 @@ class Alternative(NamedTuple):
 def gordan(rows: Integers) -> Alternative:
     """Which half of Gordan's alternative holds, by the simplex method in integers.
 
-    Minimise the sum of the artificial variables of y G = 0, sum y = 1, y >= 0 from the artificial
-    basis. A minimum of zero is a combination; otherwise the dual prices are a solution. Bland's
-    rule makes it end, and integer pivoting (each division is exact) keeps it exact.
+    Of y G = 0, sum y = 1, y >= 0 the sum of artificial variables is minimised, by Bland's rule and
+    exact divisions. A minimum of zero is a combination; else the dual prices are a solution.
     """
     m, d = rows.shape
     tableau = np.zeros((d + 2, m + d + 2), dtype=object)
