@@ -108,12 +108,7 @@ def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]
 
 
 def score_histogram(
-    score: Any,
-    kind: Any,
-    *,
-    normal: str = "normal",
-    threshold: float | None = None,
-    bins: int = 48,
+    score: Any, kind: Any, *, normal: str = "normal", threshold: float | None = None, bins: int = 48
 ) -> ScoreHistogram:
     """Count the scores of each kind in the same bins.
 

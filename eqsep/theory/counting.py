@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsep.theory.arguments import look_up
-from eqsep.theory.exact import maximise
+from eqsep.theory.exact import Bounds, maximise
 
 _SAMPLES = 5  # how many sizes r of the samples above d the search for weights may use
 _DIGITS = 10**6  # the largest weight of a proof, in whole numbers
@@ -140,10 +140,8 @@ class LevelProof:
 
     def needed(self) -> Fraction:
         """The weight of the cells that a shattered set must have."""
-        each = _NEEDS[self.family]
-        return sum(
-            (each * comb(self.size, k) * w for k, w in enumerate(self.weights)), start=Fraction()
-        )
+        cells = (comb(self.size, k) * w for k, w in enumerate(self.weights))
+        return _NEEDS[self.family] * sum(cells, start=Fraction())
 
     def available(self) -> Fraction:
         """A bound on the weight of all cells."""
@@ -186,7 +184,7 @@ def refute(family: str, n: int, m: int) -> LevelProof | None:
     even = np.eye(len(levels), len(gain)) * (family == "epsilon-equality")
     rows = np.vstack([np.arange(len(gain)) < len(levels), *cells, even - even[::-1]])
     least = [0.0] * len(levels) + [None] * len(halves) + [0.0] * n_prices
-    bounds: list[tuple[float | None, float | None]] = [(value, None) for value in least]
+    bounds: Bounds = [(value, None) for value in least]
     best = maximise(gain, rows=rows, limits=np.eye(len(rows))[0], bounds=bounds).x
     weights = {k: x / comb(m, k) for k, x in zip(levels, best.tolist(), strict=False)}
     unit = _DIGITS / (max(weights.values()) or 1)

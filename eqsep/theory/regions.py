@@ -19,7 +19,7 @@ from scipy.special import erf
 from eqsep.errors import UserError
 from eqsep.theory.arguments import check_dimension, look_up
 from eqsep.theory.certificate import Hyperplane
-from eqsep.theory.exact import maximise
+from eqsep.theory.exact import Bounds, maximise
 
 Array = NDArray[np.float64]
 # On unit normals, a singular value or slope below this is zero; so is the radius of an inscribed
@@ -433,12 +433,9 @@ def _slabs_meet(n: int, k: int, *, margin: float, rng: np.random.Generator) -> b
 def _inscribed_ball(units: Array, offsets: Array) -> tuple[Array, float]:
     """The centre and radius (1 at most, below 0 where empty) of a largest inscribed ball."""
     n = units.shape[1]
-    best = maximise(
-        np.append(np.zeros(n), 1.0),
-        rows=np.column_stack([-units, np.ones(len(units))]),
-        limits=offsets,
-        bounds=[(None, None)] * n + [(None, 1.0)],
-    )
+    gain, rows = np.append(np.zeros(n), 1.0), np.column_stack([-units, np.ones(len(units))])
+    bounds: Bounds = [(None, None)] * n + [(None, 1.0)]
+    best = maximise(gain, rows=rows, limits=offsets, bounds=bounds)
     return best.x[:n], float(best.x[n])
 
 
