@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from eqsep.cli.console import progress
-from eqsep.distributed.mapping import spread
+from eqsep.distributed.units import spread
 from eqsep.errors import UserError
 from paper import runner
 from paper.archive import ARCHIVE, KEPT, verify, write_archive

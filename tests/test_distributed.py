@@ -24,11 +24,10 @@ from eqsep.cli import app
 from eqsep.cli.console import sentence
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
-from eqsep.distributed import fit, mapping, score
+from eqsep.distributed import fit, score
 from eqsep.distributed import units as division
 from eqsep.distributed.cluster import cluster
-from eqsep.distributed.mapping import spread, total
-from eqsep.distributed.units import as_units, units_of
+from eqsep.distributed.units import as_units, spread, total, units_of
 from eqsep.errors import UserError
 from paper.__main__ import app as paper
 
@@ -187,7 +186,7 @@ def dies(unit, place):  # noqa: ARG001
 @pytest.mark.extra
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_process_that_always_dies_ends_the_work_with_an_error(monkeypatch):
-    monkeypatch.setattr(mapping, "RETRIES", 1)
+    monkeypatch.setattr(division, "RETRIES", 1)
     with pytest.raises(ChildProcessError, match="died at the same rows 2 times") as died:
         total(as_units(range(1), int), dies, list.__add__)
     assert str(died.value).endswith("smaller files, or give a task more: cpus_per_task=2.")
@@ -200,7 +199,7 @@ def own(number, place):
 
 def test_sums_are_those_of_all_units_in_their_order(monkeypatch):
     """Thirteen units, five sums of up to three of them, two sums of those, and the whole."""
-    monkeypatch.setattr(mapping, "FAN", 3)
+    monkeypatch.setattr(division, "FAN", 3)
     units = as_units(range(13), float)
     assert total(units, own, list.__add__) == [(float(i), i) for i in range(13)]
 

@@ -23,7 +23,7 @@ from eqsep.detector.calibration import select
 from eqsep.detector.plan import LabelReading
 from eqsep.detector.runs import Windows
 from eqsep.distributed.cluster import check_no_windows
-from eqsep.distributed.mapping import WorkerDiedError
+from eqsep.distributed.units import WorkerDiedError
 from eqsep.errors import Message, ParameterError, UserError
 from eqsep.evaluation import Learning, Schedule, backtest
 from eqsep.evaluation.assessment import Review

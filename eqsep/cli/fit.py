@@ -25,8 +25,7 @@ from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs
 from eqsep.distributed.cluster import check_no_windows, cluster
-from eqsep.distributed.mapping import total
-from eqsep.distributed.units import Divided, as_units
+from eqsep.distributed.units import Divided, as_units, total
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.io.files import cast, count_values, files_of, joined, no_rows

@@ -220,8 +220,7 @@ def scored(model: Model, paths: Sequence[str], wanted: Wanted) -> Iterator[Score
 def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> Iterator[ScoredRows]:
     """The answers of a cluster, where each process reads some of the files."""
     from eqsep.distributed.cluster import check_no_windows, cluster
-    from eqsep.distributed.mapping import each
-    from eqsep.distributed.units import as_units
+    from eqsep.distributed.units import as_units, each
 
     if STANDARD_INPUT in paths:
         raise UserError("Standard input cannot be read on a cluster: pass files.")

@@ -110,14 +110,12 @@ def _others(
 def _result(
     method: str, score: np.ndarray, new: Table, *, promised: float | None = None
 ) -> PaymentsResult:
-    seen, unseen = (
-        average_precision_by_kind(score[rows], new.kind[rows])[OVERALL] for rows in _parts(new.kind)
-    )
+    parts = [average_precision_by_kind(score[r], new.kind[r])[OVERALL] for r in _parts(new.kind)]
     is_normal, is_seen = new.kind == "normal", new.kind == SEEN
     return PaymentsResult(
         method=method,
-        seen=seen,
-        unseen=unseen,
+        seen=parts[0],
+        unseen=parts[1],
         promised=promised,
         false_alarms=float(np.mean(score[is_normal] > 0)),
         caught=float(np.mean(score[~is_normal & ~is_seen] > 0)),

@@ -74,15 +74,11 @@ class TheoryDemo:
 
 def run_theory(*, random_state: int = 0) -> TheoryDemo:
     """Fit a few separators on built-in data: a few seconds, no files and no network."""
-    logic = {
-        name: EqualitySeparator(random_state=random_state).fit(*make_logic(name))
-        for name in LOGIC_NAMES
-    }
+    linear = EqualitySeparator(random_state=random_state)
+    logic = {name: clone(linear).fit(*make_logic(name)) for name in LOGIC_NAMES}
     circles = make_circles(random_state=random_state)
-    models = {
-        name: model.fit(circles.X_train, circles.y_train)
-        for name, model in _methods(random_state).items()
-    }
+    methods = _methods(random_state).items()
+    models = {name: model.fit(circles.X_train, circles.y_train) for name, model in methods}
     results = {name: _result(*name, model, circles) for name, model in models.items()}
     functions = [
         (logic[name], *make_logic(name), f"{name.upper()} by one equality separator")

@@ -90,8 +90,5 @@ def _none_at(address: str, reason: str) -> ConnectionError:
 def check_no_windows(windows: object) -> None:
     """Refuse windows, which the processes of a cluster cannot take."""
     if windows is not None:
-        raise UserError(
-            "Windows go on from row to row, and the processes of a cluster read pieces.",
-            hint="Work on one machine.",
-            topic="windows_on_cluster",
-        )
+        message = "Windows go on from row to row, and the processes of a cluster read pieces."
+        raise UserError(message, hint="Work on one machine.", topic="windows_on_cluster")

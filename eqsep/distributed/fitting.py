@@ -21,8 +21,7 @@ from eqsep.detector.first_fit import (
 )
 from eqsep.detector.plan import Plan
 from eqsep.distributed.cluster import check_no_windows, cluster
-from eqsep.distributed.mapping import total
-from eqsep.distributed.units import units_of
+from eqsep.distributed.units import total, units_of
 from eqsep.errors import ParameterError, quoted
 from eqsep.labels import RowLabels
 from eqsep.tables.batches import Source
@@ -81,8 +80,8 @@ def fit(
                     raise ParameterError(word, expected=expected, got=name)
 
             def gather_all(plan: Plan, known: RowLabels) -> Taught:
-                gathering = {"first": first, "plan": plan, "known": known, "grouped": grouped}
-                evidence = total(units, partial(_evidence, **gathering), add, cpus=cpus_per_task)
+                given: Any = {"first": first, "plan": plan, "known": known, "grouped": grouped}
+                evidence = total(units, partial(_evidence, **given), add, cpus=cpus_per_task)
                 assert evidence is not None  # the summary has seen rows
                 return plan, evidence
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 from eqsep.detector.detector import Detector
 from eqsep.detector.model import VERDICTS, Model
 from eqsep.distributed.cluster import check_no_windows, join, load_ray
-from eqsep.distributed.mapping import as_threads
-from eqsep.distributed.units import Opened, units_of
+from eqsep.distributed.units import Opened, as_threads, units_of
 from eqsep.errors import UserError
 from eqsep.labels import listed
 from eqsep.persistence import load_model

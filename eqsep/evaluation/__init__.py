@@ -3,7 +3,17 @@
 Everywhere a larger score is more anomalous, and a kind is compared with *all* normal rows.
 """
 
-from eqsep.evaluation.assessment import AssessedKind, Assessment, Cost, Review, TopScores, assess
+from eqsep.evaluation.assessment import (
+    AssessedKind,
+    Assessment,
+    Cost,
+    DetectionDelay,
+    KindDelay,
+    Review,
+    TopScores,
+    assess,
+    detection_delay,
+)
 from eqsep.evaluation.backtests import (
     Backtest,
     CaughtKind,
@@ -23,7 +33,6 @@ from eqsep.evaluation.comparison import (
     compare_pair,
     mean_ranks,
 )
-from eqsep.evaluation.delay import DetectionDelay, KindDelay, detection_delay
 from eqsep.evaluation.kinds import (
     OVERALL,
     Curve,

@@ -351,12 +351,12 @@ def backtest(
             report(1)
     if not run.places:
         known = line.known(numbers[-1], np.zeros(len(kind), dtype=bool))
-        raise UserError(
+        message = (
             f"The first model takes {schedule.first:,} labelled rows, normal ones among them, and "
-            f"when the last period begins {(known == LABELLED).sum():,} have their label.",
-            hint="Pass more rows, a shorter delay, or a lower first.",
-            topic="no_first_model",
+            f"when the last period begins {(known == LABELLED).sum():,} have their label."
         )
+        hint = "Pass more rows, a shorter delay, or a lower first."
+        raise UserError(message, hint=hint, topic="no_first_model")
     return run.result()
 
 
@@ -402,12 +402,12 @@ class _Run:
         is_anomaly = self.kind != NORMAL
         tested = np.sort(np.concatenate(list(self.places.values())))
         normal, anomalous = tested[~is_anomaly[tested]], tested[is_anomaly[tested]]
+        alarms, contenders = self.alarms.items(), self.contenders.items()
         promises = {
             name: promise_of(one.first, self.above[name][normal])
-            for name, one in self.contenders.items()
+            for name, one in contenders
             if one.first is not None and one.first.plan.holdout.grouping is None
         }
-        alarms = self.alarms.items()
         return Backtest(
             schedule=self.schedule,
             methods=tuple(self.contenders),
@@ -418,9 +418,7 @@ class _Run:
                     anomalies=int(is_anomaly[places].sum()),
                     known=int((self.known[number] == LABELLED).sum()),
                     alarms={name: int(alarm[places].sum()) for name, alarm in alarms},
-                    caught={
-                        name: int((alarm & is_anomaly)[places].sum()) for name, alarm in alarms
-                    },
+                    caught={name: int((a & is_anomaly)[places].sum()) for name, a in alarms},
                 )
                 for number, places in self.places.items()
             ),
@@ -429,7 +427,7 @@ class _Run:
             recall={name: Share.of(alarm[anomalous]) for name, alarm in alarms},
             false_alarms={
                 name: Share.of(self.above[name][normal])
-                for name, one in self.contenders.items()
+                for name, one in contenders
                 if one.promised is not None
             },
             promises=promises,

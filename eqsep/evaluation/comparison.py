@@ -95,10 +95,9 @@ def compare(
 ) -> Comparison:
     """Three detectors or more over several data sets, by their mean ranks.
 
-    Friedman's test asks whether the detectors differ at all. If so, two of them differ if their
-    mean ranks do by more than Nemenyi's critical difference q sqrt(k (k + 1) / 6 N), for k
-    detectors and N data sets (J. Demšar, *Statistical comparisons of classifiers over multiple data
-    sets*, Journal of Machine Learning Research 7, 2006).
+    If Friedman's test says that they differ at all, two of them differ if their mean ranks do by
+    more than Nemenyi's critical difference q sqrt(k (k + 1) / 6 N), for k detectors and N data sets
+    (J. Demšar, *Statistical comparisons of classifiers over multiple data sets*, JMLR 7, 2006).
 
     Parameters
     ----------
@@ -129,6 +128,15 @@ def compare(
     names, values = _values(table, at_least=3)
     check_share("confidence", confidence)
     n_datasets, n_detectors = values.shape
+    chance = None
+    if prevalence is not None:
+        shares = np.asarray(prevalence, dtype=float)
+        if shares.shape != (n_datasets,) or not ((shares >= 0) & (shares <= 1)).all():
+            raise UserError(
+                f"Expected the prevalence of each of the {n_datasets} data sets, shares between 0 "
+                f"and 1, got {shares.tolist()}. Take them from prevalence_by_kind."
+            )
+        chance = float(shares.mean())
     friedman = Statistic(0.0, 1.0)
     if np.ptp(values, axis=1).max() > 0:  # not all tied everywhere: SciPy would divide by zero
         friedman = Statistic(*map(float, stats.friedmanchisquare(*values.T)))
@@ -138,7 +146,7 @@ def compare(
         mean=dict(zip(names, values.mean(axis=0).tolist(), strict=True)),
         mean_rank=_mean_ranks(names, values),
         n_datasets=n_datasets,
-        chance=None if prevalence is None else _chance(prevalence, n_datasets),
+        chance=chance,
         friedman=friedman,
         iman_davenport=_iman_davenport(friedman.value, values.shape),
         critical_difference=float(quantile * spread),
@@ -211,16 +219,6 @@ def _iman_davenport(chi2: float, shape: tuple[int, ...]) -> Statistic:
         return Statistic(np.inf, 0.0)
     value = (n_datasets - 1) * chi2 / (most - chi2)
     return Statistic(value, float(stats.f.sf(value, freedom, freedom * (n_datasets - 1))))
-
-
-def _chance(prevalence: Any, n_datasets: int) -> float:
-    shares = np.asarray(prevalence, dtype=float)
-    if shares.shape != (n_datasets,) or not ((shares >= 0) & (shares <= 1)).all():
-        raise UserError(
-            f"Expected the prevalence of each of the {n_datasets} data sets, shares between 0 and "
-            f"1, got {shares.tolist()}. Take them from prevalence_by_kind."
-        )
-    return float(shares.mean())
 
 
 def aligned(cells: Sequence[tuple[str, ...]]) -> str:

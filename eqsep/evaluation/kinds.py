@@ -108,12 +108,7 @@ def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]
 
 
 def score_histogram(
-    score: Any,
-    kind: Any,
-    *,
-    normal: str = "normal",
-    threshold: float | None = None,
-    bins: int = 48,
+    score: Any, kind: Any, *, normal: str = "normal", threshold: float | None = None, bins: int = 48
 ) -> ScoreHistogram:
     """Count the scores of each kind in the same bins.
 
@@ -312,12 +307,9 @@ def _curve(score: np.ndarray, *, is_anomaly: np.ndarray) -> Curve:
     if len(recall) > _MOST_POINTS:
         chosen = np.unique(np.searchsorted(recall, np.linspace(0, 1, _MOST_POINTS)))
         precision, recall = precision[chosen], recall[chosen]
-    return Curve(
-        recall,
-        precision,
-        average_precision=_average_precision(score, is_anomaly=is_anomaly),
-        prevalence=float(is_anomaly.mean()),
-    )
+    area = _average_precision(score, is_anomaly=is_anomaly)
+    prevalence = float(is_anomaly.mean())
+    return Curve(recall, precision, average_precision=area, prevalence=prevalence)
 
 
 def check_share(name: str, value: float, *, hint: str = "Take 0.95 for 95 %.") -> None:

@@ -352,16 +352,9 @@ def _fit_each(
             report(1)  # the scores are not used, since they do not know kinds
             return 0.0
 
-        run = cross_validate(
-            estimator,
-            X,
-            y.astype(int),
-            cv=[(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains],
-            scoring=count,
-            error_score="raise",
-            return_estimator=True,
-            params=params,
-        )
+        cv = [(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains]
+        how: Any = {"error_score": "raise", "return_estimator": True, "params": params}
+        run = cross_validate(estimator, X, y.astype(int), cv=cv, scoring=count, **how)
     return run["estimator"]
 
 

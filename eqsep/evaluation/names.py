@@ -165,6 +165,7 @@ def names_given(
     each = zip(kinds.tolist(), rows.tolist(), given, strict=True)
     seen = verdicts.alarm & np.isin(kind, model.kinds)
     named = seen & (verdicts.kind != UNSEEN) & ~np.isnan(verdicts.kind_probability)
+    right = verdicts.kind[named] == kind[named]
     names = Names(
         kinds=tuple(NamedKind(name, n, dict(counts.most_common())) for name, n, counts in each),
         normal=normal,
@@ -172,9 +173,7 @@ def names_given(
         rate=float(model.promise.unseen_rate),
         forest=forest,
         sets=_sets(sets, kind, np.flatnonzero(seen)) if seen.any() else None,
-        reliability=Reliability.of(
-            verdicts.kind_probability[named], verdicts.kind[named] == kind[named]
-        ),
+        reliability=Reliability.of(verdicts.kind_probability[named], right),
     )
     return replace(names, promise=_promise(model, names.called_unseen))
 

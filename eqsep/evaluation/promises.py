@@ -150,16 +150,10 @@ class GroupRates:
     ) -> "GroupRates":
         """The rates of two groups or more."""
         ordered = np.sort(np.asarray(rates, dtype=float))
-        low, high = _mean_interval(ordered.mean(), ordered.std(ddof=1), len(ordered))
-        return cls(
-            rates=tuple(ordered.tolist()),
-            promised=promised,
-            luck=luck,
-            low=float(low),
-            high=float(high),
-            unit=unit,
-            known=known,
-        )
+        ends = _mean_interval(ordered.mean(), ordered.std(ddof=1), len(ordered))
+        low, high = map(float, ends)
+        rates = tuple(ordered.tolist())
+        return cls(rates, promised, luck, low=low, high=high, unit=unit, known=known)
 
     @property
     def mean(self) -> float:
@@ -180,13 +174,10 @@ class GroupRates:
             error = np.hypot(deviation / np.sqrt(m), self.luck)
             return np.asarray(mean - t.ppf(1 - _TAIL, m - 1) * error <= rate)
 
-        return Verdict.of(
-            len(self.rates),
-            lambda m: _mean_interval(mean, deviation, m),
-            by_luck,
-            rate=rate,
-            unit=self.unit,
-        )
+        def interval(m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return _mean_interval(mean, deviation, m)
+
+        return Verdict.of(len(self.rates), interval, by_luck, rate=rate, unit=self.unit)
 
     def __str__(self) -> str:
         return (
@@ -270,17 +261,10 @@ def kept_promise(
     >>> promise.measured, promise.verdict.word
     (0.031, 'broken')
     """
-    interval = binomtest(alarms, rows).proportion_ci(confidence, method="exact")
-    return Promise(
-        rate=rate,
-        rows=rows,
-        alarms=alarms,
-        low=float(interval.low),
-        high=float(interval.high),
-        rank=rank,
-        held_out=held_out,
-        confidence=confidence,
-    )
+    ends = binomtest(alarms, rows).proportion_ci(confidence, method="exact")
+    counts: Any = {"rows": rows, "alarms": alarms, "rank": rank, "held_out": held_out}
+    low, high = float(ends.low), float(ends.high)
+    return Promise(rate=rate, low=low, high=high, confidence=confidence, **counts)
 
 
 def kept_promises(

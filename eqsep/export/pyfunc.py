@@ -76,11 +76,9 @@ def _written(detector: Detector) -> Iterator[dict[str, Any]]:
         file, code = Path(folder) / _FILE, Path(folder) / _CODE
         detector.save(file)
         code.write_text(_ANSWERING)
-        yield {
-            "python_model": str(code),
-            "artifacts": {"detector": str(file)},
-            "pip_requirements": [f"eqsep=={__version__}"],
-        }
+        needs = [f"eqsep=={__version__}"]
+        artifacts = {"detector": str(file)}
+        yield {"python_model": str(code), "artifacts": artifacts, "pip_requirements": needs}
 
 
 def _pyfunc() -> Any:

@@ -115,7 +115,7 @@ def _weight(number: Number, form: str) -> float:
 def name_codes(graph: Graph, names: Value, category: Category) -> Value:
     """The output that says each name; an empty one is missing.  (n,) of strings -> (n,)"""
     codes = _codes(category)
-    table = {"keys_strings": list(codes), "values_int64s": list(codes.values())}
+    table: dict[str, Any] = {"keys_strings": list(codes), "values_int64s": list(codes.values())}
     default = _new(category)
     return graph("LabelEncoder", names, domain="ai.onnx.ml", default_int64=default, **table)
 

@@ -15,11 +15,7 @@ from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, Display, a
 
 _LINES = (NORMAL_COLOUR, *KIND_COLOURS)
 _COLUMNS = 4  # that have moved most are drawn
-_DRIFT_LABELS = {
-    "martingale": "martingale",
-    "alarms": "share of alarms",
-    "shifts": "standard errors",
-}
+_DRIFT_LABELS = {"alarms": "share of alarms", "shifts": "standard errors"}
 _FEW = 200  # rows before which a share of alarms is mostly chance
 
 
@@ -96,7 +92,8 @@ class DriftDisplay(Display):
         else:
             self.ax_.axhline(-self.limit, color=INK, linewidth=1, linestyle="--")
             self._shifts()
-        frame(self.ax_, title=title, x_label="rows", y_label=_DRIFT_LABELS[self.quantity])
+        label = _DRIFT_LABELS.get(self.quantity, self.quantity)
+        frame(self.ax_, title=title, x_label="rows", y_label=label)
 
     def _shifts(self) -> None:
         rows, shifts = self.history.shift_rows, self.history.shifts

@@ -62,12 +62,11 @@ def as_text(name: str) -> str:
 def looks(labels: Iterable[Any], *, normal: Any = None) -> dict[Any, Look]:
     """A colour and a marker for each label, blue dots for the normal one."""
     anomalous: Iterator[tuple[str, str]] = zip(cycle(KIND_COLOURS), cycle(KIND_MARKERS))
-    return {
-        label: Look(NORMAL_COLOUR, "o")
-        if (is_normal(label) if normal is None else label == normal)
-        else Look(*next(anomalous))
-        for label in labels
-    }
+    found = {}
+    for label in labels:
+        usual = is_normal(label) if normal is None else label == normal
+        found[label] = Look(NORMAL_COLOUR, "o") if usual else Look(*next(anomalous))
+    return found
 
 
 def below(x: float, y: float, *, loc: str) -> Style:

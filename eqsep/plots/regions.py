@@ -85,12 +85,9 @@ class RegionDisplay(Display):
         grid = np.column_stack([xx0.ravel(), xx1.ravel()])
         names = getattr(X, "columns", None)
         score = anomaly_score(estimator, grid if names is None else type(X)(grid, columns=names))
-        display = cls(
-            xx0=xx0,
-            xx1=xx1,
-            score=np.asarray(score).reshape(xx0.shape),
-            feature_names=("x1", "x2") if names is None else tuple(map(str, names)),
-        )
+        axes = ("x1", "x2") if names is None else tuple(map(str, names))
+        score = np.asarray(score).reshape(xx0.shape)
+        display = cls(xx0=xx0, xx1=xx1, score=score, feature_names=axes)
         display.plot(ax=ax, title=type(estimator).__name__ if title is None else title)
         return display if y is None else display.add_rows(rows, y=y)
 

@@ -134,31 +134,20 @@ def detector_report(
     varied = np.random.default_rng(0).permutation(usual.n_rows)[:_MOST_VARIED]
     measured = measured_on(trial, table, kind, normal=word, doubted=held.doubted)
     alarms = top_alarms(trial, table, kind, names=held.names)
-    columns = column_verdicts(
-        closedness_by_column(detector, usual.take(varied)),
-        reads=learnt.columns,
-        usual=usual,
-        alarms=alarms,
-    )
+    closed = closedness_by_column(detector, usual.take(varied))
+    columns = column_verdicts(closed, reads=learnt.columns, usual=usual, alarms=alarms)
     usage = usage or Usage()
-    first = answer(
-        detector,
-        learnt=learnt,
-        measured=measured,
-        columns=columns,
-        findings=[one for one in warnings if isinstance(one, Finding)],
-        words=usage.words,
-    )
+    found: Any = {"learnt": learnt, "measured": measured, "columns": columns}
+    findings = [one for one in warnings if isinstance(one, Finding)]
+    first = answer(detector, **found, findings=findings, words=usage.words)
     texts = [usage.words(w.warning()) if isinstance(w, Finding) else w for w in warnings]
     given = [step.finding for step in first.steps if step.finding]
     return DetectorReport(
         title=title,
         answer=first,
-        learnt=learnt,
-        measured=measured,
+        **found,
         note=held.note,
         alarms=alarms,
-        columns=columns,
         warnings=tuple(text for text in texts if not any(one in text for one in given)),
         usage=usage,
         workload=workload(learnt, measured),

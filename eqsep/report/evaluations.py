@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -164,6 +165,8 @@ def evaluation_report(  # noqa: PLR0913  results and what is known about them
     first = next(iter(results.values())).results
     tested = {result.kind: _tested(result) for result in first}
     normal = tested[first[0].kind].normal
+    means = {name: result.mean for name, result in results.items()}
+    curve = partial(precision_recall_by_kind, normal=normal)
     return EvaluationReport(
         title=title,
         normal=normal,
@@ -176,14 +179,8 @@ def evaluation_report(  # noqa: PLR0913  results and what is known about them
             for method, result in results.items()
             for own, base in zip(result.results, first, strict=True)
         },
-        means={
-            method: {part: getattr(result.mean, part) for part in PARTS}
-            for method, result in results.items()
-        },
-        curves={
-            kind: precision_recall_by_kind(rows.score, rows.kind, normal=normal)
-            for kind, rows in tested.items()
-        },
+        means={name: {part: getattr(mean, part) for part in PARTS} for name, mean in means.items()},
+        curves={kind: curve(rows.score, rows.kind) for kind, rows in tested.items()},
         command=command,
         unit=unit,
     )
@@ -193,11 +190,8 @@ def _cell(own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
     tested = _tested(own)
     kind = tested.kind
     draws = {"normal": tested.normal, "n_resamples": _RESAMPLES, "random_state": random_state}
-    rows = {
-        "seen": np.isin(kind, (own.kind, tested.normal)),
-        "overall": np.ones(len(kind), dtype=bool),
-        "unseen": kind != own.kind,
-    }
+    rows = {"overall": np.ones(len(kind), dtype=bool), "unseen": kind != own.kind}
+    rows["seen"] = np.isin(kind, (own.kind, tested.normal))
 
     def intervals(part: str) -> dict[str, Interval]:
         return average_precision_interval(tested.score[rows[part]], kind[rows[part]], **draws)

@@ -32,13 +32,9 @@ def html(report: Report) -> str:
 @cache
 def _environment() -> Environment:
     """Templates, each compiled once."""
-    environment = Environment(
-        loader=PackageLoader("eqsep.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    loader = PackageLoader("eqsep.report", ".")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
     environment.filters |= {
         "share": lambda value, digits=1: f"{value:.{digits}%}",
         "number": number,

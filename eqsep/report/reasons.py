@@ -67,23 +67,18 @@ def top_alarms(
     if not len(chosen):
         return ()
     picked = table.take(chosen)
-    found = zip(
-        chosen.tolist(),
-        model.kind_of(picked).tolist(),
-        model.p_value(picked).tolist(),
-        model.explain(picked, top=_REASONS),
-        strict=True,
-    )
+    given, p_value = model.kind_of(picked).tolist(), model.p_value(picked).tolist()
+    why = model.explain(picked, top=_REASONS)
     return tuple(
         Alarm(
             row=names[i] if names else f"row {i + 1:,}",
             label=str(kind[i]),
-            name=name,
-            p_value=p,
-            explanation=explanation,
+            name=given[place],
+            p_value=p_value[place],
+            explanation=why[place],
             alike=sizes[i],
         )
-        for i, name, p, explanation in found
+        for place, i in enumerate(chosen.tolist())
     )
 
 

@@ -14,8 +14,6 @@ from eqsep.theory.families import FAMILIES
 def count_boolean_functions(family: str, n_inputs: int) -> int:
     """The number of the 2^(2^n) Boolean functions of n inputs that one separator can compute.
 
-    Halfspaces are counted by deletion and restriction of hyperplanes, strict equality by the flats
-    of the cube, slabs by an exact decision for each function up to the symmetries of the cube.
     Meant for three or four inputs.
 
     Parameters
@@ -54,13 +52,10 @@ def _strict_equality(n: int) -> int:
 
 def _slabs(n: int, *, family: str) -> int:
     """One exact decision for each class of functions alike up to the symmetries of the cube."""
-    rows = _cube(n)
+    rows, separate = _cube(n), FAMILIES[family].separate
     places = np.arange(len(rows))
-    return sum(
-        size
-        for function, size in _orbits(n)
-        if FAMILIES[family].separate(rows, (function >> places & 1).tolist()) is not None
-    )
+    labelled = (((function >> places & 1).tolist(), size) for function, size in _orbits(n))
+    return sum(size for labels, size in labelled if separate(rows, labels) is not None)
 
 
 _COUNTERS: dict[str, Callable[[int], int]] = {
@@ -78,8 +73,7 @@ def _cube(n: int) -> Integers:
 def count_cells(normals: frozenset[tuple[int, ...]]) -> int:
     """The cells of the hyperplanes {z : v.z = 0}, one for each v of a set with no two parallel.
 
-    Take one hyperplane away, and put back the cells that it had cut in two: as many as the others
-    have when restricted to it.
+    One hyperplane cuts as many cells in two as the others have when restricted to it.
     """
     if not normals:
         return 1

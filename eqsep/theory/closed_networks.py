@@ -141,10 +141,8 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     their rank (bumps) or by a linear programme (halfspaces, each on the side where it is active).
 
     Far away bumps and radial functions vanish, and the layers behind turn the constant that remains
-    into one membership; behind leaky units, where these keep growing. Their growth is watched along
-    256 directions, and a member in which it is found to stop is given NaN. Units that cancel within
-    a narrow cone that no direction hits are not found. Only for a halfspace head on leaky units
-    does the limit depend on the direction.
+    into one membership; behind leaky units, where these keep growing along 256 directions, else NaN
+    is given. Units that cancel within a cone that no direction hits are not found.
 
     Examples
     --------

@@ -4,13 +4,9 @@ The proofs are in the documentation's note on the VC dimension. A slab low <= w.
 each point below, inside or above. In units of its own width, the 2m conditions on (w, low) are m
 pairs of parallel hyperplanes of R^(n+1), and the ways to place the points are their cells.
 
-Level by level, the cells of slabs with k points inside are counted by vertices: a set T of
-d = n + 1 points that the faces touch, the part I of T that is inside, and the number c of further
-points strictly inside, c + |I| = k. Two facts limit the numbers V(i, c) of vertices with |I| = i:
-V(i, c) = V(d - i, c), and for every r the sum of C(c, r - d) V(i, c) is at most C(m, r) times the
-h-number of a d-dimensional section of the r-cube. Points that are shattered need many cells at
-every level. `refute` finds weights with which these inequalities add up to a contradiction, and
-`LevelProof.verify` adds them up in fractions.
+Level by level, the cells of slabs with k points inside are counted by vertices. Points that are
+shattered need many cells at every level, and sections of the r-cube limit how many there are:
+`refute` finds weights with which these inequalities add up to a contradiction.
 """
 
 from collections.abc import Callable
@@ -22,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eqsep.theory.arguments import look_up
-from eqsep.theory.exact import maximise
+from eqsep.theory.exact import Bounds, maximise
 
 _SAMPLES = 5  # how many sizes r of the samples above d the search for weights may use
 _DIGITS = 10**6  # the largest weight of a proof, in whole numbers
@@ -122,37 +118,30 @@ def section_numbers(d: int, r: int) -> list[int]:
 
 @dataclass(frozen=True)
 class LevelProof:
-    """Weights with which the inequalities show that m = `size` points of R^n are not shattered.
-
-    `weights` has one for each number k = 0 .. m of points inside: what a cell of that level counts.
-    `prices` are (i, r, price) of the sampling inequality for |I| = i, and the same for d - i.
-    """
+    """Weights with which the inequalities show that m = `size` points of R^n are not shattered."""
 
     family: str
     n_features: int
     size: int
-    weights: tuple[Fraction, ...]
-    prices: tuple[tuple[int, int, Fraction], ...]
+    weights: tuple[Fraction, ...]  # what a cell with k = 0 .. m points inside counts
+    prices: tuple[tuple[int, int, Fraction], ...]  # (i, r, price) for |I| = i, and for d - i
 
     def verify(self) -> bool:
         """Whether what shattering needs exceeds what there is, in fractions and nothing else."""
-        n, m, d = self.n_features, self.size, self.n_features + 1
-        levels = needed_levels(self.family, n, m)
-        mirrored = self.family == "hyper-ridge" or self.weights == self.weights[::-1]
-        sound = (
-            mirrored
+        m, d = self.size, self.n_features + 1
+        levels = needed_levels(self.family, self.n_features, m)
+        return (
+            (self.family == "hyper-ridge" or self.weights == self.weights[::-1])
             and len(self.weights) == m + 1
             and all(w == 0 if k not in levels else w >= 0 for k, w in enumerate(self.weights))
             and all(price >= 0 and 2 * i <= d < r <= m for i, r, price in self.prices)
+            and self.needed() > self.available()
         )
-        return sound and self.needed() > self.available()
 
     def needed(self) -> Fraction:
         """The weight of the cells that a shattered set must have."""
-        each = _NEEDS[self.family]
-        return sum(
-            (each * comb(self.size, k) * w for k, w in enumerate(self.weights)), start=Fraction()
-        )
+        cells = (comb(self.size, k) * w for k, w in enumerate(self.weights))
+        return _NEEDS[self.family] * sum(cells, start=Fraction())
 
     def available(self) -> Fraction:
         """A bound on the weight of all cells."""
@@ -195,7 +184,7 @@ def refute(family: str, n: int, m: int) -> LevelProof | None:
     even = np.eye(len(levels), len(gain)) * (family == "epsilon-equality")
     rows = np.vstack([np.arange(len(gain)) < len(levels), *cells, even - even[::-1]])
     least = [0.0] * len(levels) + [None] * len(halves) + [0.0] * n_prices
-    bounds: list[tuple[float | None, float | None]] = [(value, None) for value in least]
+    bounds: Bounds = [(value, None) for value in least]
     best = maximise(gain, rows=rows, limits=np.eye(len(rows))[0], bounds=bounds).x
     weights = {k: x / comb(m, k) for k, x in zip(levels, best.tolist(), strict=False)}
     unit = _DIGITS / (max(weights.values()) or 1)
@@ -220,8 +209,7 @@ def _cells(
 ) -> NDArray[np.float64]:
     """The rows weights(c + i)/2 + weights(c + d - i)/2 <= rest_i + sum_r price_ir C(c, r - d).
 
-    One a number c of points inside. The unknowns are the weights, rests and prices, each times
-    what it multiplies in the sum that is to be a contradiction.
+    One a number c of points inside; each unknown times what it multiplies in the contradiction.
     """
     d, n_halves = n + 1, (n + 1) // 2 + 1
     vertices, sections = comb(m, d) * comb(d, i), {r: section_numbers(d, r)[i] for r in samples}

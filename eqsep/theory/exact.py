@@ -17,6 +17,7 @@ from eqsep.theory.certificate import Points
 
 Integers: TypeAlias = NDArray[np.object_]  # Python's integers: they never overflow
 Floats: TypeAlias = NDArray[np.float64]
+Bounds: TypeAlias = list[tuple[float | None, float | None]]
 _ROUNDINGS = (6, 12, 24, 50)  # bits kept of a float solution: the fewest that still solve win
 
 
@@ -94,9 +95,8 @@ class Alternative(NamedTuple):
 def gordan(rows: Integers) -> Alternative:
     """Which half of Gordan's alternative holds, by the simplex method in integers.
 
-    Minimise the sum of the artificial variables of y G = 0, sum y = 1, y >= 0 from the artificial
-    basis. A minimum of zero is a combination; otherwise the dual prices are a solution. Bland's
-    rule makes it end, and integer pivoting (each division is exact) keeps it exact.
+    Of y G = 0, sum y = 1, y >= 0 the sum of artificial variables is minimised, by Bland's rule and
+    exact divisions. A minimum of zero is a combination; else the dual prices are a solution.
     """
     m, d = rows.shape
     tableau = np.zeros((d + 2, m + d + 2), dtype=object)
@@ -145,13 +145,7 @@ class Optimum(NamedTuple):
     prices: Floats
 
 
-def maximise(
-    gain: Floats,
-    *,
-    rows: Floats,
-    limits: Floats,
-    bounds: list[tuple[float | None, float | None]],
-) -> Optimum:
+def maximise(gain: Floats, *, rows: Floats, limits: Floats, bounds: Bounds) -> Optimum:
     """The largest gain.x with rows x <= limits and x within bounds, by SciPy's HiGHS."""
     best = linprog(-gain, A_ub=rows, b_ub=limits, bounds=bounds)
     if best.x is None:
@@ -164,10 +158,6 @@ def _programme(rows: Integers) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     tops = [max(map(abs, row)) or 1 for row in rows.tolist()]
     scaled = [[v / top for v in row] for row, top in zip(rows.tolist(), tops, strict=True)]
     m, d = rows.shape
-    best = maximise(
-        np.append(np.zeros(d), 1.0),
-        rows=np.column_stack([-np.array(scaled), np.ones(m)]),
-        limits=np.zeros(m),
-        bounds=[(-1, 1)] * (d + 1),
-    )
+    gain, slack = np.append(np.zeros(d), 1.0), np.column_stack([-np.array(scaled), np.ones(m)])
+    best = maximise(gain, rows=slack, limits=np.zeros(m), bounds=[(-1, 1)] * (d + 1))
     return best.x[:-1], np.flatnonzero(best.prices > 1e-9)

@@ -97,8 +97,7 @@ class StrictEquality(PlaneFamily):
     def obstruction(self, rows: Integers) -> list[int] | None:
         """Of 2n + 2 points split in halves A and B, or with a of A and some b of B exchanged.
 
-        The proof of VC dimension 2n + 1 in the documentation's note shows that one of these n + 2
-        labellings is refused.
+        The documentation's note proves that one of these n + 2 labellings is refused.
         """
         half = rows.shape[1]
         points = rows[: 2 * half]
@@ -121,8 +120,8 @@ class StrictEquality(PlaneFamily):
     def around(self, inside: Integers, outside: Integers) -> tuple[Integers, int, int] | None:
         """A plane through `inside` that avoids `outside`: none of it lies in the affine hull.
 
-        Among the planes u(t) = n_0 + t n_1 + t^2 n_2 + ... of the null space, a point off the hull
-        rules out at most as many t as there are powers, so some small whole t avoids them all.
+        Of the planes u(t) = n_0 + t n_1 + t^2 n_2 + ..., a point rules out at most as many t as
+        there are powers.
         """
         basis = null_space(inside) if len(inside) else list(np.eye(inside.shape[1], dtype=object))
         if not basis or (len(outside) and not np.any(outside @ np.array(basis).T, axis=1).all()):
@@ -137,13 +136,10 @@ class StrictEquality(PlaneFamily):
 class SlabTable:
     """For each of the 2^m subsets of a few points (m, n), the slab found with the most room.
 
-    Push the two faces of a slab until they can move no further: together they then touch n + 1
-    points T of R^n, a set S of them on the upper face and the rest on the lower one. So every
-    subset that a slab can cut from points in general position is found from such a pair (T, S): the
-    other points strictly between the faces, and any part of T, since a small tilt decides for each
-    point touched whether it is in or out. Barycentric coordinates with respect to T give the tilted
-    slab's value everywhere else: one small inverse for each T, no linear programme. This is float
-    arithmetic and proposes only; `Slab` checks in integers.
+    Push the two faces of a slab until they can move no further: they then touch n + 1 points T,
+    some of them on the upper face. It cuts out the points strictly between the faces, and by a
+    small tilt any part of T. Barycentric coordinates with respect to T give its value elsewhere.
+    This is float arithmetic and proposes only; `Slab` checks in integers.
 
     `room` (2^m,) is how far that slab can tilt, in units of its width; 0 where none was found.
     Subset number s holds point i when bit m - 1 - i of s is set, so that labellings are in the
@@ -254,14 +250,9 @@ class Slab(PlaneFamily):
         return X / np.linalg.norm(X, axis=1, keepdims=True)  # slabs alone need an ellipsoid
 
 
+_SLABS = Slab("epsilon-equality", (1, 0)), Slab("hyper-ridge", (1,))
 FAMILIES: dict[str, PlaneFamily] = {
-    family.name: family
-    for family in (
-        Halfspace(),
-        StrictEquality(),
-        Slab("epsilon-equality", (1, 0)),
-        Slab("hyper-ridge", (1,)),
-    )
+    family.name: family for family in (Halfspace(), StrictEquality(), *_SLABS)
 }
 
 
@@ -320,10 +311,9 @@ def _exact_plane(w: Integers, b: int, epsilon: int, *, margin_class: int) -> Hyp
 
 
 def _signs_of_dependency(features: Integers) -> list[int] | None:
-    """Labels 1 where c > 0, for whole c with sum_i c_i f(x_i) = 0 for every feature f.
+    """Labels 1 where c > 0, for whole c with sum_i c_i f(x_i) = 0 for every feature f, or None.
 
-    No combination q of the features has q >= 0 exactly on class 1 (or exactly on class 0): the sum
-    of c_i q(x_i) would not vanish. None where the points have no such dependency.
+    No combination of the features is >= 0 exactly on one class: that sum would not vanish.
     """
     dependencies = null_space(features.T)
     return (dependencies[0] > 0).astype(int).tolist() if dependencies else None
@@ -356,9 +346,8 @@ def _above_high(rows: Integers) -> Integers:
 def _between(rows: Integers, outside: Integers, *, mirrored: bool) -> Integers | None:
     """z = (w, low, high) with rows z > 0 and every outside point above high or below low.
 
-    Depth first: solve without the outside points, take one that the slab has caught, and try to
-    push it out on either side. The first goes out above only, since (-w, -high, -low) is the same
-    slab upside down.
+    Depth first: solve without the outside points, and push one that the slab has caught out on
+    either side; the first above only, since (-w, -high, -low) is the same slab upside down.
     """
     z = strict_solution(rows)
     if z is None:

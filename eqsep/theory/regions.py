@@ -1,17 +1,8 @@
 """Regions that separators enclose: closing numbers, closed regions, volumes and chances.
 
-A separator takes part with the region it calls normal, seen from its normal vector w:
-
-========= ============================== ==========================================
-family    region                         closed when
-========= ============================== ==========================================
-rbf       the ball ||x - w|| <= r        always
-equality  the slab |w.x + b| <= epsilon  the normals span the space
-halfspace the side w.x + b >= 0          they span it and sum y_i w_i = 0 for some
-                                         y > 0 (Stiemke's lemma)
-========= ============================== ==========================================
-
-Offsets and widths move and shrink a region, and may make it empty; they never open it.
+A separator takes part with the region it calls normal. The ball ||x - w|| <= r of "rbf" is closed;
+slabs |w.x + b| <= epsilon are where the normals span the space; sides w.x + b >= 0 where they also
+have sum y_i w_i = 0 for some y > 0 (Stiemke's lemma). Offsets and widths never open a region.
 """
 
 from collections.abc import Callable
@@ -28,7 +19,7 @@ from scipy.special import erf
 from eqsep.errors import UserError
 from eqsep.theory.arguments import check_dimension, look_up
 from eqsep.theory.certificate import Hyperplane
-from eqsep.theory.exact import maximise
+from eqsep.theory.exact import Bounds, maximise
 
 Array = NDArray[np.float64]
 # On unit normals, a singular value or slope below this is zero; so is the radius of an inscribed
@@ -120,9 +111,7 @@ def enclosing_probability(
     margin: float = 1.0,
     random_state: int | np.random.Generator | None = 0,
 ) -> Chance:
-    """The chance that k random separators enclose a finite and positive volume.
-
-    `closing_probability` asks for a region that is bounded; this also asks that it is not empty.
+    """The chance that k random separators enclose a volume that is finite, and not empty.
 
     Parameters
     ----------
@@ -224,13 +213,9 @@ def region_volume(
 
 @dataclass(frozen=True)
 class Parallelepiped:
-    """The intersection of n epsilon-error separators |w_i.x + b_i| <= epsilon_i of R^n.
+    """The intersection of n epsilon-error separators |w_i.x + b_i| <= epsilon_i of R^n."""
 
-    `planes` are the separators, with class 1 inside. With normals along the axes it is a
-    hyperrectangle.
-    """
-
-    planes: tuple[Hyperplane, ...]
+    planes: tuple[Hyperplane, ...]  #: The separators, with class 1 inside.
 
     def contains(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Which rows lie in the margin of every separator.  (n_rows, n_features) -> (n_rows,)"""
@@ -283,12 +268,8 @@ def bounding_parallelepiped(X: ArrayLike, normals: ArrayLike | None = None) -> P
         )
     z = rows @ W.T
     low, high = z.min(axis=0), z.max(axis=0)
-    return Parallelepiped(
-        tuple(
-            Hyperplane(w, -float(middle), float(width), 1)
-            for w, middle, width in zip(W, (low + high) / 2, (high - low) / 2, strict=True)
-        )
-    )
+    margins = zip(W, (low + high) / 2, (high - low) / 2, strict=True)
+    return Parallelepiped(tuple(Hyperplane(w, -float(b), float(e), 1) for w, b, e in margins))
 
 
 def _slab_closure(normals: Array) -> Closure:
@@ -452,12 +433,9 @@ def _slabs_meet(n: int, k: int, *, margin: float, rng: np.random.Generator) -> b
 def _inscribed_ball(units: Array, offsets: Array) -> tuple[Array, float]:
     """The centre and radius (1 at most, below 0 where empty) of a largest inscribed ball."""
     n = units.shape[1]
-    best = maximise(
-        np.append(np.zeros(n), 1.0),
-        rows=np.column_stack([-units, np.ones(len(units))]),
-        limits=offsets,
-        bounds=[(None, None)] * n + [(None, 1.0)],
-    )
+    gain, rows = np.append(np.zeros(n), 1.0), np.column_stack([-units, np.ones(len(units))])
+    bounds: Bounds = [(None, None)] * n + [(None, 1.0)]
+    best = maximise(gain, rows=rows, limits=offsets, bounds=bounds)
     return best.x[:n], float(best.x[n])
 
 

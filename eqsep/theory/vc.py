@@ -172,21 +172,14 @@ def _witness(family: str, n: int) -> list[_Bound]:
 
 
 def _built_up(first: list[_Bound], ridges: list[_Bound], n: int) -> list[_Bound]:
-    """Bounds in R^n, n >= 2, from those in fewer dimensions.
-
-    A lift: two more points, close together, above the space of the others. A join: two sets in
-    skew subspaces of dimensions a + b + 1 = n, each with its own slab.
-    """
+    """Bounds in R^n, n >= 2, from those in fewer dimensions, by two more points or two sets."""
     below = first[n - 1].value
     lift = _Bound(below + 2, f"{below} points of R^{n - 1} and two close together above them")
-    joins = [
-        _Bound(
-            first[n - 1 - b].value + ridges[b].value,
-            f"{first[n - 1 - b].value} points of R^{n - 1 - b} and {ridges[b].value} of R^{b} in "
-            "skew subspaces",
-        )
-        for b in range(1, min(n, _LARGEST + 1))
-    ]
+    joins = []
+    for b in range(1, min(n, _LARGEST + 1)):
+        p, q = first[n - 1 - b].value, ridges[b].value
+        source = f"{p} points of R^{n - 1 - b} and {q} of R^{b} in skew subspaces"
+        joins.append(_Bound(p + q, source))
     return [lift, *joins]
 
 
