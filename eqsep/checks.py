@@ -472,6 +472,7 @@ def check_threshold(
             f"{few}: held-out normal rows that score as high set it.",
             "Look at them, add normal rows or columns that show anomalies, or allow a higher "
             "false_alarm_rate.",
+            {"rate": min(5 * rate, 0.5)},
         )
     ]
 
