@@ -399,7 +399,8 @@ def check_threshold(
     if not doubted:
         message = f"{few}: held-out normal rows that score as high set it."
         hint = "Look at them, add normal rows or columns that show anomalies, or"
-        return [Finding(HighThresholdWarning, message, f"{hint} allow a higher false_alarm_rate.")]
+        hint += " allow a higher false_alarm_rate."
+        return [Finding(HighThresholdWarning, message, hint, {"rate": min(5 * rate, 0.5)})]
     message = (
         f"{few}: more than {rate:.2%} of the held-out rows score this high, and nobody has called "
         f"them normal. Some are likely to be anomalies that nobody has labelled."

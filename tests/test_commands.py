@@ -409,7 +409,7 @@ def test_anomalies_that_hardly_raise_an_alarm_are_told(tmp_path):
     words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
     told = run(*words).stderr
     assert re.search(r"Of \d+ learnt anomalies \d+% score above the threshold, \d", told)
-    assert "or allow a higher --false-alarm-rate." in told
+    assert "or allow more false alarms: --false-alarm-rate 0.05." in told
 
 
 def test_labels_that_may_be_misspelt_are_told(model, fitted, tmp_path):

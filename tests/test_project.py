@@ -133,6 +133,22 @@ def test_hints_name_the_project_file_where_there_is_one(folder, tmp_path):
     assert "--drop" not in said
 
 
+def test_errors_about_labels_name_the_project_file_where_there_is_one(tmp_path):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("x,kind\n" + "".join(f"{i}.5,{'ab'[i % 2]}\n" for i in range(40)))
+    said = run("fit", rows, "--label", "kind", "--out", tmp_path / "m", code=2).stderr
+    assert "Say which label of column 'kind' is normal: --normal LABEL." in said
+    (tmp_path / "eqsep.toml").write_text('label = "kind"\nmodel = "m"\n')
+    said = run("fit", rows, code=2).stderr
+    expected = "Say which label of column 'kind' is normal: normal = \"LABEL\" in eqsep.toml."
+    assert expected in said
+    rows.write_text(
+        "x,kind\n" + "".join(f"{i}.5,{('ok', 'fine', 'b')[i % 3]}\n" for i in range(40))
+    )
+    said = run("fit", rows, "--landmarks", 30).stderr
+    assert 'With normal = ["ok", "fine"] in eqsep.toml such rows are normal, too.' in said
+
+
 @pytest.mark.parametrize(("labels", "most"), [(["fine", "ok", "bad"], "ok"), (["a", "b"], "a")])
 def test_init_does_not_guess_which_label_is_normal(tmp_path, labels, most):
     rows = [f"{i * i % 7}.5,{most if i % 9 else labels[i % len(labels)]}" for i in range(300)]

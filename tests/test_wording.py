@@ -17,6 +17,7 @@ import eqsep.tables
 from eqsep import Detector, Monitor, checks
 from eqsep.checks import check_dependence
 from eqsep.cli.console import HINTS, OPTIONS, in_command, option
+from eqsep.cli.project import KEYS, Project, current_project
 from eqsep.datasets.home import data_file
 from eqsep.detector import Config
 from eqsep.detector.calibration import select
@@ -157,7 +158,8 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "HighThresholdWarning": (
         lambda: few_above(doubted=False),
-        "add normal rows or columns that show anomalies, or allow a higher --false-alarm-rate.",
+        "Look at them with eqsep explain. Add normal rows or columns that show anomalies, leave "
+        "out others (--drop), or allow more false alarms: --false-alarm-rate 0.05.",
     ),
     "UnusedDoubtWarning": (
         lambda: checks.check_doubt("doubted", kinds=()),
@@ -264,6 +266,57 @@ def test_the_command_says_the_option_where_python_says_the_parameter(topic):
     assert message.hint
     assert not PYTHON.search(text), text
     assert "--" not in str(message)
+
+
+@pytest.fixture
+def project():
+    """A project file with every key."""
+    token = current_project.set(Project(Path("eqsep.toml"), dict.fromkeys(KEYS, "x")))
+    yield
+    current_project.reset(token)
+
+
+IN_PROJECT = {
+    "CountingColumnWarning": "leave it out: add 'id' to drop in eqsep.toml.",
+    "DecimalCommaWarning": "say so: add 'a' to categorical in eqsep.toml.",
+    "DependentRowsWarning": 'a row is from as group = "COLUMN" in eqsep.toml, or one of times as '
+    'time = "COLUMN" in eqsep.toml.',
+    "DoubtedThresholdWarning": "or allow a higher false_alarm_rate in eqsep.toml.",
+    "HighThresholdWarning": "leave out others (drop in eqsep.toml), or allow more false alarms: "
+    "false_alarm_rate = 0.05 in eqsep.toml.",
+    "UnusedDoubtWarning": "or leave out unlabelled in eqsep.toml.",
+    "higher_rate": "Add normal rows, or set false_alarm_rate = 0.04 in eqsep.toml.",
+    "lone_cost": "Pass both --cost-alarm and --cost-miss",
+    "mixed_column_or_missing": "If that is a missing value, add 'A=none there' to missing in eqsep",
+    "no_label": "Leave out label in eqsep.toml to learn all rows",
+    "no_windows": "Leave out window in eqsep.toml.",
+    "ragged_row": 'set such rows aside with bad_rows = "FILE" in eqsep.toml.',
+    "which_normal": 'Name the normal one: normal = "b" in eqsep.toml, if that is it.',
+}
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("topic", IN_PROJECT)
+def test_hints_name_the_keys_of_a_project_file_that_is_in_use(topic):
+    made, _ = SAID[topic]
+    (message,) = (one for one in messages(made) if one.topic == topic)
+    assert IN_PROJECT[topic] in in_command(message)
+
+
+@pytest.mark.usefixtures("project")
+def test_no_hint_names_an_option_that_is_a_key_of_the_project_file():
+    fields = {"column": "a", "others": "", "other": "b", "label": "c", "more": "rows", "rate": 0.1}
+    fields |= {"where": "", "variable": "D", "word": "e"}
+    hints = [in_command(Message("It is so.", topic=topic, **fields)) for topic in HINTS]
+    named = set(re.findall(r"--[a-z-]+", " ".join(hints)))
+    assert not named & {f"--{key.replace('_', '-')}" for key in KEYS}
+
+
+def test_an_option_that_is_left_out_is_one_of_the_command_line_unless_the_file_has_its_key():
+    token = current_project.set(Project(Path("eqsep.toml"), {"label": "kind"}))
+    hint = in_command(Message("It is so.", topic="no_windows"))
+    current_project.reset(token)
+    assert hint == "It is so. Leave out --window."
 
 
 def test_every_option_that_is_named_is_one_of_the_command():

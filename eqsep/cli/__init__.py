@@ -95,7 +95,10 @@ def option_defaults(project: Project, command: str, words: Sequence[str]) -> dic
     """The options of a command that the project file gives."""
     given = project.options
     if "drop" in given:  # such columns are not learnt anyway
-        used = _used_columns(given, load(command), words)
+        said = [word for both in words for word in both.split("=", 1)]  # --time=day too
+        columns = {f"--{key}": value for key, value in given.items()} | dict(pairwise(said))
+        known = {option for param in load(command).params for option in param.opts}
+        used = {columns.get(option) for option in known & _COLUMN_OPTIONS}
         given["drop"] = [name for name in given["drop"] if name not in used]
     for key in given.keys() & set(COLUMN_LISTS):
         given[key] = list(map(quoted_column, given[key]))
@@ -106,15 +109,6 @@ def option_defaults(project: Project, command: str, words: Sequence[str]) -> dic
     if "--like" in words:  # that model has settled them
         given = {key: value for key, value in given.items() if key not in ("window", "unlabelled")}
     return given
-
-
-def _used_columns(given: dict[str, Any], command: Any, words: Sequence[str]) -> set[str]:
-    """The columns of labels, times, groups and the like that a command uses."""
-    said = [word for both in words for word in both.split("=", 1)]  # --time=day too
-    named = {option: value for option, value in pairwise(said) if option in _COLUMN_OPTIONS}
-    known = {option for param in command.params for option in param.opts}
-    given = {f"--{key}": value for key, value in given.items()}
-    return {(given | named)[option] for option in known & _COLUMN_OPTIONS & {*given, *named}}
 
 
 def with_model(project: Project, command: str, words: list[str]) -> list[str]:
@@ -175,9 +169,5 @@ def main(
     verbose.set(more)
 
 
-def _placeholder() -> None:
-    """Stand for a command in the list of commands; `_Commands` loads the real one to run it."""
-
-
-for _name, (_, _help) in COMMANDS.items():
-    app.command(_name, help=_help)(_placeholder)
+for _name, (_, _help) in COMMANDS.items():  # to be listed; `_Commands` loads the real ones
+    app.command(_name, help=_help)(lambda: None)

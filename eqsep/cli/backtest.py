@@ -1,5 +1,6 @@
 """`eqsep backtest`: labelled rows replayed in time order."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +12,8 @@ from rich.table import Table as Shown
 from rich.text import Text
 
 from eqsep import evaluation
-from eqsep.cli import options
-from eqsep.cli.console import Screen, flag, opt, print_warnings, progress, table, with_ends
+from eqsep.cli import inputs, options
+from eqsep.cli.console import Screen, flag, interval, opt, print_warnings, progress, table
 from eqsep.cli.inputs import InputSpec, load_detector
 from eqsep.cli.test import print_report
 from eqsep.detector import Detector, learnt_before
@@ -104,17 +105,22 @@ def backtest_files(
         notes.append(f"Left out: {counted(rows.n_rows - len(known), 'row')} without a label.")
     rows, texts = rows.take(known), labels.texts[known]
     kind = np.where(texts == labels.normal, NORMAL, texts).astype(str)
-    _check_kinds(kind, str(spec.label))
+    kinds = sorted(set(kind.tolist()), key=natural_order)
+    if NORMAL not in kinds or len(kinds) < 2:
+        raise UserError(
+            f"A backtest takes rows labelled normal and anomalies, and column {spec.label!r} holds "
+            f"{quoted(kinds)}. Label both, or say what normal rows are called: "
+            f"{inputs.say_normal('LABEL')}."
+        )
     if model is not None:
         notes += _check_shadow(model, rows, kind, str(rivals.shadow), time=time)
     phase("playing back")
     found = evaluation.backtest(contenders, rows, kind, time=at[known], schedule=schedule)
-    kinds, times = np.unique(kind, return_counts=True)
-    counts = dict(zip(kinds.tolist(), times.tolist(), strict=True))
+    counts = Counter(sorted(kind.tolist()))
     return BacktestReport(
         title=f"{', '.join(Path(path).name for path in spec.paths)}, played back",
         found=found,
-        counts={NORMAL: counts.pop(NORMAL)} | counts,
+        counts={NORMAL: counts.pop(NORMAL)} | dict(counts),
         notes=tuple(notes),
     )
 
@@ -144,15 +150,6 @@ def _times(rows: Table, time: str) -> np.ndarray:
         )
     dates: np.ndarray = np.round(1e6 * seconds).astype("M8[us]")
     return dates
-
-
-def _check_kinds(kind: np.ndarray, label: str) -> None:
-    kinds = sorted(set(kind.tolist()), key=natural_order)
-    if NORMAL not in kinds or len(kinds) < 2:
-        raise UserError(
-            f"A backtest takes rows labelled normal and anomalies, and column {label!r} holds "
-            f"{quoted(kinds)}. Label both, or say what normal rows are called: --normal LABEL."
-        )
 
 
 def _check_shadow(
@@ -191,7 +188,11 @@ def _print_backtest(console: Screen, report: BacktestReport) -> None:
     console.print(_kinds(found))
     console.print("Anomalies, and those that were caught:")
     columns = ["from", "rows", "labels known", "anomalies", *found.methods]
-    console.print(table(columns, _periods(found), wrapped=len(columns)))
+    rows = []
+    for one in found.folded(_LINES):
+        counts = (one.rows, one.known, one.anomalies, *(one.caught[m] for m in found.methods))
+        rows.append((one.name, *(f"{n:,}" for n in counts)))
+    console.print(table(columns, rows, wrapped=len(columns)))
 
 
 def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
@@ -200,9 +201,9 @@ def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
         if name in found.false_alarms:
             kept = found.promises.get(name)
             promised = "–" if kept is None else f"{kept.rate:.2%}: {kept.verdict}"
-            false = (with_ends(found.false_alarms[name], ".2%", ".2%"), promised)
+            false = (interval(found.false_alarms[name], ".2%", ".2%"), promised)
         caught = (found.precision[name], found.recall[name])
-        shares = (with_ends(share, ".1%", ".1%") for share in caught)
+        shares = (interval(share, ".1%", ".1%") for share in caught)
         looked = f"{found.precision[name].total:,}"
         yield Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s"
 
@@ -219,9 +220,3 @@ def _kinds(found: Backtest) -> Shown:
             cells.append(Text(f"{own.recall.count} of {own.recall.total}{early}: {own.told}"))
         shown.add_row(Text(one.kind), one.first, *cells)
     return shown
-
-
-def _periods(found: Backtest) -> Iterator[tuple[str, ...]]:
-    for one in found.folded(_LINES):
-        counts = (one.rows, one.known, one.anomalies, *(one.caught[m] for m in found.methods))
-        yield one.name, *(f"{n:,}" for n in counts)

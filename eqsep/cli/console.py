@@ -1,6 +1,7 @@
 """What commands print; errors and warnings get the hints of the command (`HINTS`) for Python's."""
 
 import os
+import re
 import sys
 import time
 import traceback
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import partial
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from typer.core import TyperGroup
 
-from eqsep.cli.project import current_project
+from eqsep.cli.project import COLUMN_LISTS, KEYS, Project, current_project
 from eqsep.errors import Message, Note, ParameterError, UserError, joined, visible
 from eqsep.files import ENDING_SIGNALS
 from eqsep.progress import reported_to
@@ -93,7 +95,7 @@ def table(
     return shown
 
 
-def with_ends(measured: "Share | Interval", value: str = ".2f", ends: str = ".2f") -> "Text":
+def interval(measured: "Share | Interval", value: str = ".2f", ends: str = ".2f") -> "Text":
     """A measured value and the ends of its interval, in these formats; a dash if there is none."""
     from rich.text import Text  # no markup: brackets stay
 
@@ -354,12 +356,14 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 HINTS = {  # by topic, made of the message's fields
     # columns
-    "CountingColumnWarning": "If it only counts or names the rows, leave it out: {drop_it}.",
-    "DateColumnWarning": "Unless the date matters, leave it out: {drop_it}.",
+    "CountingColumnWarning": "If it only counts or names the rows, leave it out: "
+    "--drop {column!r}.",
+    "DateColumnWarning": "Unless the date matters, leave it out: --drop {column!r}.",
     "DecimalCommaWarning": "If they are names, say so: --categorical {column!r}{others}.",
     "DroppedColumnWarning": "If these are numbers or dates stored as text, convert them.",
-    "LeakingColumnWarning": "If it is known only together with the label, leave it out: {drop_it}.",
-    "NewDateWarning": "Fit to rows of their time, or without the column ({drop_it}).",
+    "LeakingColumnWarning": "If it is known only together with the label, leave it out: "
+    "--drop {column!r}.",
+    "NewDateWarning": "Fit to rows of their time, or without the column (--drop {column!r}).",
     "UnreadableError": "Correct the value, or leave it empty where it is missing.",
     "missing_columns": "Add them, empty where a value is not known.",
     "no_column": "If these are numbers or dates stored as text, convert them, a decimal comma to a "
@@ -377,8 +381,9 @@ HINTS = {  # by topic, made of the message's fields
     # rows that nobody has labelled, and the threshold
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
     "allow a higher --false-alarm-rate.",
-    "HighThresholdWarning": "Look at them, add normal rows or columns that show anomalies, "
-    "or allow a higher --false-alarm-rate.",
+    "HighThresholdWarning": "Look at them with eqsep explain. Add normal rows or columns that show "
+    "anomalies, leave out others (--drop), or allow more false alarms: "
+    "--false-alarm-rate {rate:g}.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "
     "Fit that one again with some, or leave out --unlabelled.",
@@ -392,7 +397,7 @@ HINTS = {  # by topic, made of the message's fields
     # rows in groups and in time
     "DependentRowsWarning": "Pass the column that says which of these a row is from as --group, or "
     "one of times as --time.",
-    "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with {drop}.",
+    "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
     "TimeOrderWarning": "Pass the column that says which run or machine a row is from as --group.",
     "lost_groups": "They are not a column of the files, so this model can learn and forget only in "
     "Python.",
@@ -406,14 +411,15 @@ HINTS = {  # by topic, made of the message's fields
     # evaluation, watching, clusters, data sets
     "MissingDataError": "Or name a folder{where}: --data-home FOLDER, or {variable}=FOLDER.",
     "WorkerDiedError": "Divide the rows into smaller files.",
-    "mixed_column": "Correct it, leave the column out with {drop}, or take it with --categorical.",
-    "mixed_column_or_missing": "Correct it, leave the column out with {drop}, or take it with "
+    "mixed_column": "Correct it, leave the column out with --drop, or take it with --categorical.",
+    "mixed_column_or_missing": "Correct it, leave the column out with --drop, or take it with "
     "--categorical. If that is a missing value, pass --missing {word!r}.",
     "ragged_row": "Correct it, or set such rows aside with --bad-rows FILE.",
     "damaged_watch": "Name another file as --state: it will be written.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss, or neither.",
     "no_first_model": "Pass more rows, a shorter --delay, or a lower --first.",
 }
+_OPTION = re.compile(r"(pass |as |[Ll]eave out )?--([a-z-]+)(?: (\{[^}]*\}|[A-Z]+\b|\d+\b))?")
 OPTIONS = {"groups": "--group", "n_landmarks": "--landmarks", "y": "--label"}  # named otherwise
 
 
@@ -429,22 +435,31 @@ def in_command(message: Message) -> str:
         name = option(fields["parameter"])
         text = f"{name} must be {fields['expected']}, got {fields['got']!r}."
     if message.topic in HINTS:
-        hint = HINTS[message.topic].format_map(fields | _how_to_drop(fields))
-    detail = DETAILS.get(message.topic, "") if verbose.get() else ""
+        hint = for_project(HINTS[message.topic]).format_map(fields)
+    detail = for_project(DETAILS.get(message.topic, "")) if verbose.get() else ""
     return joined(message.place and f"{message.place}:", text, hint, detail.format_map(fields))
 
 
-def _how_to_drop(fields: Mapping[str, Any]) -> dict[str, str]:
-    """How columns are left out, and the one that a message is about: in the project file, if any.
+def for_project(hint: str) -> str:
+    """A hint with keys of the project file in use, if any, for the options that it names."""
+    project = current_project.get()
+    return hint if project is None else _OPTION.sub(partial(_as_key, project), hint)
 
-    >>> _how_to_drop({"column": "net worth"})
-    {'drop': '--drop', 'drop_it': "--drop 'net worth'"}
-    """
-    project, column = current_project.get(), fields.get("column")
-    if project is None:
-        return {"drop": "--drop", "drop_it": f"--drop {column!r}"}
-    drop = f"drop in {project.path.name}"
-    return {"drop": drop, "drop_it": f"add {column!r} to {drop}"}
+
+def _as_key(project: Project, option: re.Match[str]) -> str:
+    """An option in a hint, with the words around it, as a key of the project file."""
+    before, key, value = option[1] or "", option[2].replace("-", "_"), option[3]
+    if key not in KEYS or (before.lower() == "leave out " and key not in project.values):
+        return option[0]
+    where = f"in {project.path.name}"
+    if before == "as ":
+        value = "COLUMN"
+    if value is None:
+        return f"{before}{key} {where}"
+    if key in (*COLUMN_LISTS, "missing"):
+        return f"add {value} to {key} {where}"
+    value = f'"{value}"' if str in KEYS[key] else value
+    return f"{before.replace('pass', 'set')}{key} = {value} {where}"
 
 
 def option(parameter: str) -> str:

@@ -25,7 +25,7 @@ from eqsep.progress import reported_to
 from eqsep.report import Usage, write_report
 
 if TYPE_CHECKING:
-    from eqsep.serve.workspace import Workspace
+    pass
 
 REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
 FOLDER, _SERVED, BY = "serve", "payments", "eqsep demo"
@@ -161,7 +161,10 @@ def serve_payments(console: Screen, out: Path, *, speed: float, port: int) -> No
     with closing(ws), closing(asked.bound()) as listener:
         if _SERVED not in ws.ledger.names():
             with progress("eqsep demo", "learning payments"), reported_to(None):
-                _fill(ws)
+                ws.ledger.add(_SERVED, fitted_detector(), by=BY, settings={"entity": ENTITY})
+                rows = [row for row, _ in islice(arriving(random_state=0), _BEFORE)]
+                for i in range(0, _BEFORE, _AT_ONCE):  # the payments of a while ago
+                    ws.intake.take(_SERVED, rows[i : i + _AT_ONCE])
         token = ws.people.issue("demo", "admin", by=BY)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         _print_address(console, f"{address}/login#{token}", folder)
@@ -170,14 +173,6 @@ def serve_payments(console: Screen, out: Path, *, speed: float, port: int) -> No
             suppress(KeyboardInterrupt),
         ):
             serve(asked, listener)
-
-
-def _fill(ws: "Workspace") -> None:
-    """The model, and the payments of a while ago."""
-    ws.ledger.add(_SERVED, fitted_detector(), by=BY, settings={"entity": ENTITY})
-    rows = [row for row, _ in islice(arriving(random_state=0), _BEFORE)]
-    for i in range(0, _BEFORE, _AT_ONCE):
-        ws.intake.take(_SERVED, rows[i : i + _AT_ONCE])
 
 
 def _print_address(console: Screen, link: str, folder: Path) -> None:

@@ -19,7 +19,7 @@ from eqsep import evaluation
 from eqsep.arrays import objects
 from eqsep.checks import DataWarning, check_columns, check_dependence, check_labels, warn_of
 from eqsep.cli import options
-from eqsep.cli.console import Screen, opt, print_warnings, progress, table, with_ends
+from eqsep.cli.console import Screen, interval, opt, print_warnings, progress, table
 from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.test import name_lines, print_report
 from eqsep.detector import CalibrationWarning, Detector
@@ -99,10 +99,8 @@ class _OnRows(BaseEstimator):
         return evaluation.anomaly_score(self.fitted_, self.table.take(rows[:, 0]))
 
 
-_PEERS = {
-    name.lower().replace(" ", "-"): PEERS[name]
-    for name in ("XGBoost", "random forest", "isolation forest")
-}
+_METHODS = ("XGBoost", "random forest", "isolation forest")
+_PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in _METHODS}
 
 
 def evaluate_files(
@@ -248,7 +246,7 @@ def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:
         yield (Text(f"seen: {kind}", style="bold"),)
         for method in results.methods:
             parts = results.cells[method, kind].parts
-            yield f"  {method}", *(with_ends(parts[part], ".3f") for part in results.parts)
+            yield f"  {method}", *(interval(parts[part], ".3f") for part in results.parts)
         chance = results.cells[results.methods[0], kind].parts
         yield "  chance", *(f"{chance[part].prevalence:.3f}" for part in results.parts)
     if len(results.kinds) > 1:

@@ -88,15 +88,9 @@ def fit(
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     options.check_report_out(report, [*spec.paths, like], model=out)
     options.check_model_out(out, [*spec.paths, like])
-    settings = {
-        "n_landmarks": landmarks,
-        "bandwidth": bandwidth,
-        "random_state": random_state,
-        "unlabelled": unlabelled,
-        "false_alarm_rate": false_alarm_rate,
-        "confidence": confidence,
-        "unseen_rate": unseen_rate,
-    }
+    model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}
+    rates = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
+    settings = model | rates | {"confidence": confidence, "unlabelled": unlabelled}
     with print_warnings() as warned:
         detector, data = fit_files(spec, out, settings, like=like, ray=ray)
     console = Screen()

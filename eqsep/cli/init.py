@@ -103,11 +103,8 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         yield f"    # {_quoted(name)},  # {why}"
     yield "]"
     times = _time_columns(others)
-    groups = [
-        column.name
-        for column in others
-        if column.name.casefold() in _GROUP_NAMES and _repeats(column, rows.n_rows)
-    ]
+    named = [column for column in others if column.name.casefold() in _GROUP_NAMES]
+    groups = [column.name for column in named if _repeats(column, rows.n_rows)]
     kept = [column.name for column in others if column.name in (*drops, *times[:1], *groups)]
     if kept:
         yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"

@@ -1,5 +1,6 @@
 """What commands read: model files, and rows as a model takes them, with labels or without."""
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.arrays import objects
+from eqsep.cli.console import for_project
 from eqsep.cli.project import NAME, current_project
 from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
@@ -418,10 +420,10 @@ def read_label_column(
     if not normal and len(usual) > 1:
         raise UserError(
             f"Column {name!r} holds several names of normal rows: {quoted(usual)}. If all of these "
-            f"are normal, say {_said(*usual)}; else name the one that is."
+            f"are normal, say {say_normal(*usual)}; else name the one that is."
         )
     if not normal and not usual:
-        rest = ", and rows without a label stand for the others, pass --normal normal."
+        rest = f", and rows without a label stand for the others, pass {say_normal(NORMAL)}."
         raise _no_normal_label(name, texts, rest if None in texts else "")
     label = as_label(normal[0], known) if normal else usual[0]
     if not normal and label not in (NORMAL, "0"):
@@ -429,12 +431,13 @@ def read_label_column(
     if label not in known and None not in texts:
         raise UserError(
             f"Column {name!r} holds no row labelled {label!r}, which is to be the normal one: it "
-            f"holds {quoted(known)}. Name the normal label with --normal."
+            f"holds {quoted(known)}. Name the normal label with {for_project('--normal')}."
         )
     if NORMAL in known and label != NORMAL:
+        both = say_normal(NORMAL, label)
         raise UserError(
             f"Column {name!r} holds both {label!r}, which is to be the normal label, and "
-            f"{NORMAL!r}. If both are normal rows, say {_said(NORMAL, label)}; else rename one."
+            f"{NORMAL!r}. If both are normal rows, say {both}; else rename one."
         )
     _warn_of_fine(known, label, name)
     return LabelColumn(texts, label, name)
@@ -443,8 +446,9 @@ def read_label_column(
 def _no_normal_label(name: str, texts: np.ndarray, if_all_are_anomalies: str) -> UserError:
     hint = f" If these are all anomalies{if_all_are_anomalies}" if if_all_are_anomalies else ""
     found = with_counts(Counter(text for text in texts if text is not None))
+    say = say_normal("LABEL")
     return UserError(
-        f"Say which label of column {name!r} is normal: --normal LABEL. It holds {found}.{hint}"
+        f"Say which label of column {name!r} is normal: {say}. It holds {found}.{hint}"
     )
 
 
@@ -462,13 +466,16 @@ def _warn_of_fine(known: Iterable[str], normal: str, name: str) -> None:
     fine = sorted(text for text in known if folded(text) in _FINE and text != normal)
     if fine:
         taken = f"{quoted(fine)} is taken for a kind of anomaly, as the normal label is {normal!r}"
-        too = f"With {_said(normal, *fine)} such rows are normal, too."
+        too = f"With {say_normal(normal, *fine)} such rows are normal, too."
         warn(EqsepWarning(f"Labels of {name}: {taken}. {too}"))
 
 
-def _said(*labels: str) -> str:
-    """The options that name these labels as normal ones."""
-    return shlex.join(word for label in labels for word in ("--normal", label))
+def say_normal(*labels: str) -> str:
+    """What names these labels as normal ones: options, or the key of the project file in use."""
+    if current_project.get() is None:
+        return shlex.join(word for label in labels for word in ("--normal", label))
+    named = json.dumps(labels[0] if len(labels) == 1 else labels, ensure_ascii=False)
+    return f"normal = {named} in {NAME}"
 
 
 def is_usual_normal(label: str) -> bool:
@@ -529,11 +536,11 @@ def y_for(
     if labels is not None and not by_number and not normal and usual and usual != ["0"]:
         raise UserError(
             f"Column {name!r} holds {quoted(usual)}, a name of normal rows, which the model calls "
-            f"{word!r}. Say {_said(usual[0])}, if these are normal; else rename that kind."
+            f"{word!r}. Say {say_normal(usual[0])}, if these are normal; else rename that kind."
         )
     if labels is None and not by_number and None not in texts and not usual:
         if not normal and len(names) > 1:
-            raise _no_normal_label(name, texts, ", pass --normal normal.")
+            raise _no_normal_label(name, texts, f", pass {say_normal(NORMAL)}.")
         if [folded(word) for word in normal] == [NORMAL]:
             normal = ()
     if normal:
@@ -579,8 +586,9 @@ def numbers_of(texts: Iterable[Any]) -> np.ndarray:
     other = {text for text in texts if text not in ("0", "1", None)}
     if other:
         raise UserError(
-            f"The model knows the labels 0 and 1, and these rows have {quoted(sorted(other))}. "
-            f"Say which of them is normal, --normal LABEL, or fit a model to names of kinds."
+            f"The model knows the labels 0 and 1, and these rows have {quoted(sorted(other))}. Say "
+            f"which of them is normal, {say_normal('LABEL')}, or fit a model to names of "
+            f"kinds."
         )
     return objects(None if text is None else int(text) for text in texts)
 
@@ -626,7 +634,10 @@ class InputSpec:
         """The rows without what is left out, and their labels; inferred, or read as by a plan."""
         self.check()
         if like is None:
-            rows, table = self._inferred()
+            texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
+            table = files.whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
+            files.chosen(self.grouped.names, table.column_names, name="The table")
+            rows = self.grouped.attach(self.typed(table.drop_columns(self.not_learnt)), table)
         else:
             rows, table = self.read_like(like)
             rows = rows if like.windows is None else like.windows.transform(rows)
@@ -716,10 +727,3 @@ class InputSpec:
         for mixed in files.mixed_columns(table, categorical=self.names):
             raise UserError(**mixed.words())
         return read_table(files.with_categories(table, self.names), name="Detector")
-
-    def _inferred(self) -> tuple[Table, pa.Table]:
-        texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
-        table = files.whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
-        files.chosen(self.grouped.names, table.column_names, name="The table")
-        rows = self.typed(table.drop_columns(self.not_learnt))
-        return self.grouped.attach(rows, table), table

@@ -12,16 +12,7 @@ import pyarrow as pa
 from eqsep import detector as detecting
 from eqsep.arrays import objects
 from eqsep.cli import console, inputs, options
-from eqsep.cli.console import (
-    Screen,
-    arg,
-    flag,
-    format_counts,
-    in_command,
-    opt,
-    print_warnings,
-    progress,
-)
+from eqsep.cli.console import Screen, format_counts, in_command, opt, print_warnings, progress
 from eqsep.cli.inputs import InputSpec, LabelColumn, load_detector
 from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.calibration import CONFIDENCE
@@ -40,7 +31,7 @@ from eqsep.tables.reading import Table, text_of
 
 
 def merge(
-    models: list[Path] = arg(..., "MODEL", "Fitted to rows of their own."),
+    models: list[Path] = console.arg(..., "MODEL", "Fitted to rows of their own."),
     out: Path = options.MODEL_OUT,
     again: bool = options.AGAIN,
 ) -> None:
@@ -280,7 +271,9 @@ def _names(model: Model) -> dict[str, str]:
 
 _LABEL = opt(None, "COLUMN", "The column of the labels that the rows were learnt with.")
 _SEEN = opt(None, "KIND", "Take rows of this kind, and leave those of others out.")
-_JUDGED = flag("--judged", "Rows were judged because they raised an alarm: none calibrates.")
+_JUDGED = console.flag(
+    "--judged", "Rows were judged because they raised an alarm: none calibrates."
+)
 _RESULTS = ("row", "score", "p_value")  # of suspects
 
 
@@ -322,7 +315,11 @@ def _changed(
     """A model to change, with the rows of files and their labels; it is written afterwards."""
     spec.check()
     options.check_model_out(out, spec.paths)  # the model itself may learn on
-    with _alone(model, out), progress(command, "reading") as job:
+    alone: AbstractContextManager[None] = nullcontext()
+    if model.is_file() and model.resolve() == out.resolve():  # or another command's rows are lost
+        wait = f"Note: {model} is being changed by another command: waiting for it."
+        alone = changed_alone(model, on_wait=lambda: console.print_stderr(wait))
+    with alone, progress(command, "reading") as job:
         detector = load_detector(model, rows=spec.paths)
         plan, known = detector.plan_, detector.model_.evidence.labels
         rows, table = spec.grouped_like(plan).read_like(plan)
@@ -343,14 +340,6 @@ def _counts(rows: Table, y: np.ndarray | None) -> dict[str, int]:
     labels = [None] * rows.n_rows if y is None else y
     kinds = (WITHOUT if label is None else str(label) for label in labels)
     return dict(Counter(sorted(kinds, key=natural_order)))
-
-
-def _alone(model: Path, out: Path) -> AbstractContextManager[None]:
-    """Lock a model that is to be replaced: what another command teaches it would be lost."""
-    if not model.is_file() or model.resolve() != out.resolve():
-        return nullcontext()
-    wait = f"Note: {model} is being changed by another command: waiting for it."
-    return changed_alone(model, on_wait=lambda: console.print_stderr(wait))
 
 
 @options.reads_tables

@@ -13,16 +13,9 @@ from eqsep.errors import UserError, did_you_mean
 NAME = "eqsep.toml"
 ENDING = ".eqsep"  # of model files
 COLUMN_LISTS = ("drop", "categorical", "keep")  # options that split names at commas
-_TEXT, _TEXTS = (str, int, float), (list, str, int, float)  # the types of a value
-_NUMBER, _WHOLE, _TRUTH = (int, float), (int,), (bool,)
-_EXPECTED: dict[tuple[type, ...], str] = {
-    _TEXT: "a text",
-    _TEXTS: "a text or a list of texts",
-    _NUMBER: "a number",
-    _WHOLE: "a whole number",
-    _TRUTH: "true or false",
-}
-KEYS: dict[str, tuple[type, ...]] = {
+_TEXT, _TEXTS = ("a text", str, int, float), ("a text or a list of texts", list, str, int, float)
+_NUMBER, _WHOLE, _TRUTH = ("a number", int, float), ("a whole number", int), ("true or false", bool)
+KEYS: dict[str, tuple[Any, ...]] = {  # what is expected, and the types of such a value
     **dict.fromkeys(("model", "label", "unlabelled", "time", "group", "persist"), _TEXT),
     **dict.fromkeys(("normal", "seen", "missing", *COLUMN_LISTS), _TEXTS),
     **dict.fromkeys(("false_alarm_rate", "confidence", "unseen_rate", "bandwidth"), _NUMBER),
@@ -53,9 +46,8 @@ class Project:
                 f"{did_you_mean(unknown[:1], list(KEYS))}"
             )
         for key, value in content.items():
-            if not _has_type(value, KEYS[key]):
-                expected = _EXPECTED[KEYS[key]]
-                raise UserError(f"{path}: {key} must be {expected}, got {value!r}.")
+            if not _has_type(value, KEYS[key][1:]):
+                raise UserError(f"{path}: {key} must be {KEYS[key][0]}, got {value!r}.")
             if KEYS[key] == _TEXT:
                 content[key] = str(value)
             elif KEYS[key] == _TEXTS:
@@ -81,7 +73,7 @@ def _has_type(value: Any, types: tuple[type, ...]) -> bool:
     if isinstance(value, bool):  # Python counts it among whole numbers
         return bool in types
     if isinstance(value, list):
-        return list in types and all(_has_type(one, _TEXT) for one in value)
+        return list in types and all(_has_type(one, _TEXT[1:]) for one in value)
     return isinstance(value, types)
 
 

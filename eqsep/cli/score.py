@@ -34,13 +34,8 @@ from eqsep.labels import NORMAL
 from eqsep.tables.batches import joined
 from eqsep.tables.reading import Table, arrow_numbers, text_of
 
-_COLUMNS = {
-    "score": pa.float64(),
-    "p_value": pa.float64(),
-    "alarm": pa.bool_(),
-    "kind": pa.string(),
-    "kind_probability": pa.float64(),
-}
+_NAMES = ("score", "p_value", "alarm", "kind", "kind_probability")
+_COLUMNS = dict.fromkeys(_NAMES, pa.float64()) | {"alarm": pa.bool_(), "kind": pa.string()}
 _KINDS = {"kinds": pa.string()}
 _REASON = dict.fromkeys(("column", "value", "normal_value"), pa.string())
 _REASON["contribution"] = pa.float64()
@@ -185,14 +180,8 @@ def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> 
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
     fdr, n = checked_fdr(wanted.fdr or 0.0), model.n_calibrating()
-    nothing: dict[str, Any] = {
-        "most": None,
-        "fdr": None,
-        "explain": 0,
-        "keep": None,
-        "kinds": False,
-    }
-    every_row = replace(wanted, only_alarms=False, **nothing)
+    off: dict[str, Any] = {"most": None, "fdr": None, "explain": 0, "keep": None, "kinds": False}
+    every_row = replace(wanted, only_alarms=False, **off)
     tables = Tally().counted(scored(model, paths, every_row), job)
     p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = select(p, fdr=fdr, n_calibrating=n)
@@ -271,12 +260,8 @@ def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
 def _with_names(table: pa.Table) -> pa.Table:
     """The table with kept columns by their names; results of the same names get a prefix."""
     kept = {name.removeprefix(_KEPT) for name in table.column_names if name.startswith(_KEPT)}
-    return table.rename_columns(
-        [
-            f"eqsep_{name}" if name in kept else name.removeprefix(_KEPT)
-            for name in table.column_names
-        ]
-    )
+    names = {name: f"eqsep_{name}" for name in kept}
+    return table.rename_columns([names.get(n, n.removeprefix(_KEPT)) for n in table.column_names])
 
 
 class _Scorer:
@@ -369,19 +354,20 @@ class Highest:
         """Which of these rows are among the highest now; of equal ones the first stays."""
         full = len(self._scores) >= self.most
         likely = np.flatnonzero(scores > self._scores.min()) if full else np.arange(len(scores))
-        new = likely[self._new(table.take(as_column(rows[likely], pa.int64())))]
+        rows = table.take(as_column(rows[likely], pa.int64())).to_pylist()
+        new = np.array(
+            [i for i, row in zip(likely, rows, strict=True) if self._is_new(repr(row))], int
+        )
         both = np.concatenate([self._scores, scores[new]])
         order = np.argsort(-both, kind="stable")[: self.most]
         before, self._scores = len(self._scores), both[order]
         return new[np.sort(order[order >= before] - before)]
 
-    def _new(self, rows: pa.Table) -> list[int]:
-        found = []
-        for i, row in enumerate(map(repr, rows.to_pylist())):
-            if row not in self._seen:
-                self._seen.add(row)
-                found.append(i)
-        return found
+    def _is_new(self, row: str) -> bool:
+        if row in self._seen:
+            return False
+        self._seen.add(row)
+        return True
 
 
 def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
@@ -467,6 +453,7 @@ class Repeats:
         return keys
 
 
+_Held = tuple[float, str, Table]  # a row's score, its verdict in words, and its values
 _EXPLAINED = 64  # rows that are explained together, so that the first ones come at once
 
 
@@ -498,15 +485,6 @@ def explain(
             print_stderr(f"Shown: the {len(held):,} highest of {among}; --most N shows more.")
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A row with one of the highest scores: its verdict in words, and its values."""
-
-    score: float
-    verdict: str
-    row: Table
-
-
 def _highest(
     model: Model,
     paths: Sequence[str],
@@ -534,19 +512,15 @@ def _highest(
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
                 said = [f"{name} {text_of(value)}" for name, value in values if value is not None]
                 row = f"row {done + i + 1:,}" + f" ({', '.join(said)})" * bool(said)
-                verdict = _verdict(kind[i], probability[i]) if alarm[i] else "passes"
-                held.append(_Held(score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
-            held = sorted(held, key=lambda row: -row.score)[:most]
+                sure = probability[i]
+                known = "" if np.isnan(sure) else f" ({int(100 * sure + 1e-9)}%)"
+                verdict = f"alarm, {kind[i]}{known}" if alarm[i] else "passes"
+                held.append((score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
+            held = sorted(held, key=lambda row: -row[0])[:most]
             done += table.num_rows
             job.note = counted(done, "row")
             candidates += len(among)
     return held, candidates
-
-
-def _verdict(kind: str, probability: float) -> str:
-    """The name of an alarm, with its probability where that is known."""
-    known = "" if np.isnan(probability) else f" ({int(100 * probability + 1e-9)}%)"
-    return f"alarm, {kind}{known}"
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:
@@ -554,7 +528,7 @@ def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str
         job.expect(len(held))
         for start in range(0, len(held), _EXPLAINED):
             some = held[start : start + _EXPLAINED]
-            found = model.explain(joined([held.row for held in some]), top=top)
+            found = model.explain(joined([row for *_, row in some]), top=top)
             job.advance(len(some))
-            for row, explanation in zip(some, found, strict=True):
-                yield f"{row.verdict}; {explanation}"
+            for (_, verdict, _), explanation in zip(some, found, strict=True):
+                yield f"{verdict}; {explanation}"

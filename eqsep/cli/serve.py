@@ -57,14 +57,8 @@ def run(
     name: list[str] | None = opt(None, "HOST", "A name that the service is called by; repeatable."),
 ) -> None:
     """Serve: an API that scores rows, and a console in which verdicts teach the model."""
-    asked = Serving(
-        _url(data, database),
-        host=host,
-        port=port,
-        workers=workers,
-        keep_quiet=keep_quiet,
-        names=tuple(map(str.lower, name or ())),
-    )
+    url, names = _url(data, database), tuple(map(str.lower, name or ()))
+    asked = Serving(url, host=host, port=port, workers=workers, keep_quiet=keep_quiet, names=names)
     path = data / DATABASE
     if database is None and path.is_file() and path.stat().st_size:  # not the first start
         backups.check(path)
@@ -72,7 +66,9 @@ def run(
         with closing(asked.workspace()) as ws:
             with print_warnings():
                 live = _live(ws, model, entity, take=take)
-            token = _first_token(ws, is_shared=database is not None)
+            token = None  # a new one at each start, and once where the store is a team's
+            if database is None or not ws.people.all():
+                token = ws.people.issue("owner", "admin", by=_HERE)
         _print_served(asked, sock.getsockname()[1], token, live)
         serve(asked, sock)
 
@@ -180,13 +176,6 @@ def _live(ws: Workspace, model: Path | None, entity: str | None, *, take: bool) 
         raise UserError(f"{option} is about MODEL: pass the model too.")
     lives = {name: ws.ledger.live(name).id for name in ws.ledger.names()}
     return [f"{n}, version {v}{f': {said[n]}' if n in said else ''}" for n, v in lives.items()]
-
-
-def _first_token(ws: Workspace, *, is_shared: bool) -> str | None:
-    """A token to begin with: a new one at each start, and once where the store is a team's."""
-    if is_shared and ws.people.all():
-        return None
-    return ws.people.issue("owner", "admin", by=_HERE)
 
 
 def _print_served(asked: Serving, port: int, token: str | None, live: list[str]) -> None:

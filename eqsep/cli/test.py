@@ -1,6 +1,6 @@
 """`eqsep test`: a model on labelled rows that it has not learnt."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,14 @@ from eqsep.arrays import objects
 from eqsep.cli import inputs, options
 from eqsep.cli.console import (
     Screen,
-    flag,
     format_counts,
     in_command,
+    interval,
     opt,
     print_warnings,
     table,
-    with_ends,
 )
-from eqsep.cli.inputs import GroupColumns, InputSpec, load_detector
+from eqsep.cli.inputs import InputSpec, load_detector
 from eqsep.detector import Detector, learnt_before
 from eqsep.detector.calibration import NO_PROMISE
 from eqsep.errors import UserError, counted
@@ -58,11 +57,6 @@ class ReviewSpec:
     def columns(self) -> list[str]:
         return [name for name in (self.time, self.entity, self.group) if name is not None]
 
-    def known_to(self, grouped: GroupColumns, there: Sequence[str]) -> "ReviewSpec":
-        """The same with the columns of runs and times of a model, where none is named."""
-        group, time = (name if name in there else None for name in (grouped.group, grouped.time))
-        return replace(self, group=self.group or group, time=self.time or time)
-
     def review(self, table: pa.Table) -> Review:
         """The same, with the values of the columns."""
         day, time = (None, None) if self.time is None else _days(table.column(self.time), self.time)
@@ -91,7 +85,9 @@ def test(
     *,
     review: ReviewSpec,
     false_alarm_rate: float | None = options.RATE,
-    learnt_too: bool = flag("--learnt-too", "Measure even on rows that the model has learnt."),
+    learnt_too: bool = opt(
+        False, None, "Measure even on rows that the model has learnt.", "--learnt-too"
+    ),
     report: Path | None = options.REPORT,
 ) -> None:
     """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
@@ -147,7 +143,8 @@ def assess_files(
         return inputs.columns_for(plan, more=[*spec.not_learnt, *review.columns, *groups])(there)
 
     rows, table = spec.read_like(plan, choose)
-    review = review.known_to(grouped, table.schema.names)
+    group, time = (n if n in table.schema.names else None for n in (grouped.group, grouped.time))
+    review = replace(review, group=review.group or group, time=review.time or time)
     y = spec.labels_for(detector.model_.evidence.labels, table)
     assert y is not None  # the option is required
     label = str(spec.label)
@@ -161,7 +158,12 @@ def assess_files(
     known = np.flatnonzero(kind != WITHOUT)
     if len(known) < len(kind):
         notes.append(f"Left out: {counted(len(kind) - len(known), 'row')} {WITHOUT}.")
-    _check_normal(kind, label)
+    if NORMAL not in kind:
+        raise UserError(
+            f"A test measures false alarms, and column {label!r} holds no row that is normal: its "
+            f"kinds are {', '.join(sorted(set(kind.tolist())))}. Add normal rows, or say what they "
+            f"are called: {inputs.say_normal('LABEL')}."
+        )
     if set(kind[known].tolist()) == {NORMAL}:
         notes.append(
             "No row is an anomaly, so that false alarms alone are measured: add labelled anomalies "
@@ -206,15 +208,6 @@ def _kinds(detector: Detector, y: np.ndarray) -> np.ndarray:
     words = objects([NORMAL, *labels.kinds, WITHOUT])
     found: np.ndarray = words[labels.code].astype(str)  # the code of no label is -1: the last word
     return found
-
-
-def _check_normal(kind: np.ndarray, label: str) -> None:
-    if NORMAL not in kind:
-        raise UserError(
-            f"A test measures false alarms, and column {label!r} holds no row that is normal: its "
-            f"kinds are {', '.join(sorted(set(kind.tolist())))}. Add normal rows, or say what they "
-            f"are called: --normal LABEL."
-        )
 
 
 def print_assessment(console: Screen, report: AssessmentReport) -> None:
@@ -296,7 +289,7 @@ _Cells = Iterator[tuple[RenderableType, ...]]  # the rows of a table
 
 def _kind_rows(found: Assessment, overall: AssessedKind) -> _Cells:
     def cells(one: AssessedKind, name: str) -> tuple[RenderableType, ...]:
-        shares = (with_ends(one.recall), with_ends(one.precision), with_ends(one.average_precision))
+        shares = (interval(one.recall), interval(one.precision), interval(one.average_precision))
         return (Text(name), f"{one.rows:,}", *shares, f"{one.roc_auc.value:.3f}")
 
     for word, seen in (("seen kinds", True), ("unseen kinds", False)):
@@ -319,12 +312,12 @@ def _top_rows(found: Assessment) -> _Cells:
         what = "incidents" if one.incidents else "rows"
         among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
-        yield f"{what} {among}", *looked, with_ends(one.precision), with_ends(one.recall)
+        yield f"{what} {among}", *looked, interval(one.precision), interval(one.recall)
 
 
 def _delay_rows(report: AssessmentReport) -> _Cells:
     for kind, found, rows, times, chance in report.delays:
-        yield Text(kind), f"{found.total:,}", with_ends(found), rows or "–", times or "–", chance
+        yield Text(kind), f"{found.total:,}", interval(found), rows or "–", times or "–", chance
 
 
 def _cost_rows(found: Assessment) -> _Cells:

@@ -1,7 +1,6 @@
 """`eqsep watch`: whether new rows still look like those that set a model's threshold."""
 
 import csv
-from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -126,13 +125,12 @@ def _monitor(detector: Detector, state: Path | None, *, delta: float | None, see
 def _watch(
     monitor: Monitor,
     selection: Selection | None,
-    paths: Sequence[str],
+    paths: list[str],
     *,
     layout: Layout,
     ordered: bool,
 ) -> None:
-    model = monitor.detector.model_
-    done = 0
+    model, done = monitor.detector.model_, 0
     with progress("eqsep watch", "watching") as job:
         reader = RowReader(model, in_runs=model.plan.holdout.grouping is not None)
         if reader.looks_back:

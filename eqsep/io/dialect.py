@@ -15,15 +15,8 @@ from eqsep.io.notation import MISSING, THOUSANDS, Notation, is_number
 if TYPE_CHECKING:
     from eqsep.io.text import BadRows
 
-_MARKS = {
-    "\t": "tabs",
-    ";": "semicolons",
-    "|": "bars",
-    ",": "commas",
-    "~": "tildes",
-    "^": "carets",
-    "::": "double colons",
-}  # the likelier first
+_MARKS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", "~": "tildes"}
+_MARKS |= {"^": "carets", "::": "double colons"}  # the likelier first
 _DELIMITER = r'::|[^"\r\n\0\x80-\U0010ffff]'
 _COMMENT = "#"
 _AFTER_SPACE = re.compile(r' +"')  # a quote that Arrow would take for a part of the value

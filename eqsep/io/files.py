@@ -32,18 +32,10 @@ TableFile = Union["ArrowFile", CsvFile, JsonFile]
 _FORMATS = FORMATS | READ_AS_TEXT | SHEETS
 # What pyarrow and gzip raise for a damaged file, and for names of columns in no encoding.
 _DAMAGED = (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError)
-_FIRST_BYTES = {
-    b"PAR1": "parquet",
-    b"ARROW1": "arrow",
-    b"PK\x03\x04": "sheet",  # a zip file, like new spreadsheets
-    b"\xd0\xcf\x11\xe0": "sheet",
-}
-_TYPES = {
-    "number": pa.float64(),
-    "duration": pa.float64(),
-    "date": pa.timestamp("us"),
-    "boolean": pa.bool_(),
-}  # of text that is written plainly
+_FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow"}
+_FIRST_BYTES |= dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "sheet")  # a zip, or older
+_TYPES = {"number": pa.float64(), "duration": pa.float64()}  # of text that is written plainly
+_TYPES |= {"date": pa.timestamp("us"), "boolean": pa.bool_()}
 _USUAL = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare types
 _FIRST = 1000  # rows that are looked at before all of them
 _WIDE = 5  # times as many columns as rows

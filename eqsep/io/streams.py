@@ -11,7 +11,6 @@ import stat
 import sys
 import threading
 import time
-import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -278,13 +277,6 @@ def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
     if even.count(0) > len(even) / 3 and not odd.count(0):
         return "utf-16-be", 0
     return "utf-8", 0
-
-
-def await_release(stream: "weakref.ref[Any]") -> None:
-    """Wait for a stream to be released: a thread of pyarrow that holds one at exit would abort."""
-    deadline = time.monotonic() + 1
-    while stream() is not None and time.monotonic() < deadline:
-        time.sleep(0.001)
 
 
 def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoined]:

@@ -220,15 +220,8 @@ def _parquet(file: Any, schema: pa.Schema) -> Any:
     return ParquetWriter(file, schema, compression="zstd", use_dictionary=texts or False)
 
 
-_ENCODERS: dict[str, Callable[[pa.Table, bool], bytes]] = {
-    "csv": _csv,
-    SPREADSHEET: partial(_csv, safe=True),
-    "jsonl": _jsonl,
-}
-_OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
-    "parquet": _parquet,
-    "arrow": pa.ipc.new_file,
-}
+_ENCODERS: dict[str, Any] = {"csv": _csv, SPREADSHEET: partial(_csv, safe=True), "jsonl": _jsonl}
+_OPENERS: dict[str, Any] = {"parquet": _parquet, "arrow": pa.ipc.new_file}
 
 
 def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:

@@ -106,8 +106,6 @@ class Encoder:
             notation={c.name: c.notation for c in table.columns if c.notation},
         )
 
-    # What the columns are
-
     @property
     def column_names(self) -> list[str]:
         """The names of the input columns: x0, x1, … where they have none."""
@@ -159,8 +157,6 @@ class Encoder:
         is_first = np.concatenate([[True], group[1:] != group[:-1]])
         second = np.flatnonzero(~is_first)
         return Packing(np.flatnonzero(is_first), np.cumsum(is_first)[second] - 1, second)
-
-    # From tables to rows
 
     def align(self, X: Any, *, name: str = "Detector") -> Table:
         """The table with the columns of the fit, in its order."""
@@ -229,8 +225,6 @@ class Encoder:
         found = {n: given.get(own, empty) for n, own in called.items()}
         return [c if c.name == n else replace(c, name=n) for n, c in found.items()]
 
-    # And back
-
     def outputs_of(self, rows: np.ndarray) -> np.ndarray:
         """Encoded rows as outputs without weights; those that do not count are 0."""
         out = np.zeros((len(rows), len(self.weights)))
@@ -252,8 +246,6 @@ class Encoder:
         first = int(np.searchsorted(self.output_source, j))
         return f"{self.column_names[j]} {column.described(output - first, float(value))}"
 
-    # Names that are learnt later
-
     @property
     def name_columns(self) -> dict[str, Category]:
         found = self.by_name.items()
@@ -269,8 +261,6 @@ class Encoder:
             return replace(column, rare=list(rare[name]), with_rare=had)
 
         return replace(self, columns=tuple(changed(n, c) for n, c in self.by_name.items()))
-
-    # What is kept
 
     def is_same(self, other: "Encoder") -> bool:
         """Whether every table is encoded alike."""
@@ -371,11 +361,8 @@ _COLUMNS: Mapping[str, Mapping[str, Schema]] = {
     },
     "category": {
         "kind": word("category"),
-        "frequent": schemas.TEXTS,
-        "rare": schemas.TEXTS,
-        "with_missing": schemas.FLAG,
-        "boolean": schemas.FLAG,
-        "with_rare": schemas.FLAG,
+        **dict.fromkeys(("frequent", "rare"), schemas.TEXTS),
+        **dict.fromkeys(("with_missing", "boolean", "with_rare"), schemas.FLAG),
     },
 }
 

@@ -434,13 +434,7 @@ def _encode(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -
 
 @compiled
 def encode_in_single(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -> None:
-    """Encode columns of numbers, rows of `X`, as columns of `out`.
-
-    `bits` is `X` viewed as int64, `knots` the ranks of all columns joined. For each column,
-    `places` has the outputs of rank, deviation and missing (-1: none), then its first and last
-    knot; `scales` has what `deviation` takes, the weights of the three outputs, and the values of
-    the first two for a missing number.
-    """
+    """Encode columns of numbers, rows of `X` (`bits` as int64), by `Encoding.numbers`."""
     _encode(X, bits, knots, scales, places, out)
 
 
@@ -617,7 +611,7 @@ class Encoding:
             reads.append(column.reads)
             knots.append(number.ranks)
             scales.append([*number.scales, *weights, *missing])
-            places.append([*outputs, first, last])
+            places.append([*outputs, first, last])  # outputs of rank, deviation, missing; knots
             first = last + 1
         return Numbers(
             sources=sources,

@@ -52,16 +52,11 @@ class UnreadableError(UserError):
 
 @dataclass(frozen=True)
 class Column:
-    """A named column: `kind` is "number", "boolean", "date", "duration", "text" or "mixed".
-
-    Numbers, truth values, dates (seconds since 1970, in UTC if they have a time zone) and
-    durations (seconds) are floats, NaN where missing; text is strings, None where missing. A mixed
-    column holds objects of several types.
-    """
+    """A named column: `kind` is "number", "boolean", "date", "duration", "text" or "mixed"."""
 
     name: str
     kind: str
-    values: np.ndarray
+    values: np.ndarray  # floats, of times in seconds, NaN if missing; texts or objects, None if so
     categorical: bool = field(default=False, repr=False)  # names, whatever they look like
     notation: dict[str, Any] | None = field(default=None, repr=False)  # how text wrote it
     derived_from: str | None = field(default=None, repr=False)  # the column it was computed from
@@ -274,14 +269,10 @@ def _write_number(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
-def _write_date(value: float) -> str:
-    return str(np.datetime64(round(min(max(value, -6e10), 2.5e11)), "s"))
-
-
 WRITERS: dict[str, Callable[[float], str]] = {
     "number": _write_number,
     "boolean": lambda value: str(bool(value)),
-    "date": _write_date,
+    "date": lambda value: str(np.datetime64(round(min(max(value, -6e10), 2.5e11)), "s")),
     "duration": lambda value: f"{_write_number(value)} s",
 }
 
@@ -330,15 +321,14 @@ class Table:
         out = np.empty((self.n_rows, len(columns)))
         for j, (at, kind) in enumerate(zip(columns, kinds, strict=True)):
             column = self.columns[at]
-            values = column.numbers(kind) if kind in NUMERIC else _checksums(column, kind)
+            if kind in NUMERIC:
+                values = column.numbers(kind)
+            else:
+                names, rows = column.names(truths=kind == "boolean")
+                sums = [np.nan if name is None else zlib.crc32(name.encode()) for name in names]
+                values = np.array(sums, dtype=float).take(rows)
             out[:, j] = values if len(values) else np.nan  # a column of ids may be absent
         return np.where(np.isnan(out), np.nan, out)  # one NaN for all: hashes look at the bits
-
-
-def _checksums(column: Column, kind: str) -> np.ndarray:
-    names, rows = column.names(truths=kind == "boolean")
-    sums = [np.nan if name is None else zlib.crc32(name.encode()) for name in names]
-    return np.array(sums, dtype=float).take(rows)
 
 
 _Coded = tuple[list[str | None], np.ndarray]  # distinct texts, and the place of each row's text

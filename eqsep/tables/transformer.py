@@ -46,13 +46,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
 
     Notes
     -----
-    **Tables.** Frames of pandas and polars, tables of pyarrow, arrays, lists of rows and of dicts.
-    Columns with names are matched by name, in any order: a missing one is an error, another one
-    is ignored with a warning. Names may be numbers, tuples of a `MultiIndex` or anything else that
-    is hashable; they are kept as text, so 1 and "1" are one name. If only one of the two tables has
-    names, columns are matched by position, with a warning; the numbers 0, 1, … of a frame without
-    names of its own are positions and names. In a list of dicts, a key that some rows lack is a
-    missing value.
+    **Tables.** As a `Detector` takes them. Columns with names, kept as text, are matched by name in
+    any order: a missing one is an error, another one is ignored with a warning. If only one of the
+    two tables has names, they are matched by position, with a warning; the numbers 0, 1, … of a
+    frame are positions and names. In a list of dicts, a key that some rows lack is a missing value.
 
     **Numbers.** Ranks lie in [0, 1] within the range of training, and approach -1 or 2 beyond it.
     Standard values are linear up to 8 deviations and logarithmic beyond. Infinity counts as 1e300.
@@ -103,10 +100,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = True
+        for name in ("allow_nan", "categorical", "string", "sparse"):
+            setattr(tags.input_tags, name, True)
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's contract
