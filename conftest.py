@@ -6,14 +6,17 @@ import os
 import pytest
 from _pytest.doctest import DoctestModule
 
-# The longest first: of two processes none is left with one of these when the other has ended.
+# The longest first, and those that mostly wait: no process is left with one when others have ended.
+# Of the first three, one begins with the fit of a detector: loops are compiled once, not by each.
 LONGEST = (
-    "test_console_browser.py",
-    "test_distributed.py",
     "test_readme.py",
-    "test_commands.py",
     "test_layers.py",
     "test_estimators.py",
+    "test_commands.py",
+    "test_console_browser.py",
+    "test_distributed.py",
+    "test_web_connections.py",
+    "test_serving_command.py",
     "test_loops.py",
     "test_paper_studies.py",
     "test_paper_runner.py",
@@ -24,6 +27,15 @@ LONGEST = (
     "test_calibration.py",
     "test_report.py",
     "test_web_api.py",
+    "test_web_guards.py",
+    "test_serving_kill.py",
+    "test_console_pages.py",
+    "test_persistence.py",
+    "test_first_fit.py",
+    "test_notices.py",
+    "test_monitor.py",
+    "test_networks.py",
+    "test_shipped_settings.py",
     "test_commands_in_time.py",
 )
 
