@@ -2,18 +2,23 @@
 
 import gc
 import os
+from contextlib import suppress
+from importlib import import_module
 
 import pytest
 from _pytest.doctest import DoctestModule
 
-# The longest first: of two processes none is left with one of these when the other has ended.
+# The longest first, and those that mostly wait: no process is left with one when others have ended.
+# Of the first three, one begins with the fit of a detector: loops are compiled once, not by each.
 LONGEST = (
-    "test_console_browser.py",
-    "test_distributed.py",
     "test_readme.py",
-    "test_commands.py",
     "test_layers.py",
     "test_estimators.py",
+    "test_commands.py",
+    "test_console_browser.py",
+    "test_distributed.py",
+    "test_web_connections.py",
+    "test_serving_command.py",
     "test_loops.py",
     "test_paper_studies.py",
     "test_paper_runner.py",
@@ -25,6 +30,15 @@ LONGEST = (
     "test_calibration.py",
     "test_report.py",
     "test_web_api.py",
+    "test_web_guards.py",
+    "test_serving_kill.py",
+    "test_console_pages.py",
+    "test_persistence.py",
+    "test_first_fit.py",
+    "test_notices.py",
+    "test_monitor.py",
+    "test_networks.py",
+    "test_shipped_settings.py",
     "test_commands_in_time.py",
 )
 
@@ -33,16 +47,29 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn's array API che
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
+def pytest_collection(session):
     """Collect garbage rarely: by default it takes a fifth of the time of collecting tests, whose
     objects all stay to the end, and a tenth of that of running them."""
     gc.disable()
+    import_in_turn(session.config)
     try:
         return (yield)
     finally:
         gc.freeze()
-        gc.set_threshold(20_000, 20, 50)
+        gc.set_threshold(100_000, 20, 20)
         gc.enable()
+
+
+def import_in_turn(config):
+    """Let each process compile other test files first, and read those that others have compiled."""
+    worker = getattr(config, "workerinput", None)
+    if worker and "tests" in config.args:
+        paths = sorted((config.rootpath / "tests").glob("test_*.py"))
+        names = [path.stem for path in paths if not pytest_ignore_collect(path, config)]
+        first = len(names) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+        for name in names[first:] + names[:first]:
+            with suppress(Exception, pytest.skip.Exception):  # it comes again when it is collected
+                import_module(name)
 
 
 # What `make test` leaves to `make test-all`: the studies of the paper, examples, benchmarks and

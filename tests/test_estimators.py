@@ -67,7 +67,7 @@ pytestmark = [
 
 
 def first_of_each_class(estimators):
-    return list({type(estimator): estimator for estimator in reversed(estimators)}.values())
+    return list({type(estimator): estimator for estimator in reversed(estimators)}.values())[::-1]
 
 
 def each_of(estimators):
