@@ -441,7 +441,7 @@ def test_going_back_asks_first(served, page):
     given = ws.verdicts.give([alarm], "true", kind="leak", by="test").verdicts
     live = ws.ledger.live("pumps")
     page.goto("/m/pumps/model")
-    page.get_by_role("button", name="Back to version").last.click()
+    page.get_by_role("button", name="Back to it").last.click()
     expect(page.locator("#revert-title")).to_be_visible()
     expect(page.locator("#panel [data-focus]")).to_be_focused()
     page.keyboard.press("Escape")

@@ -570,7 +570,7 @@ def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client, mon
     number = open_alarms(console, kind="leak")[0].id
     first = console.ws.ledger.live("pumps")
     post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
-    assert f'aria-label="Back to version {first.id}"' in client.get("/m/pumps/model").text
+    assert f'aria-label="Back to it: version {first.id}"' in client.get("/m/pumps/model").text
     with monkeypatch.context() as patched:
         patched.setattr("eqsep.serve.ledger.Ledger.purged", lambda *_: {first.id})
         page = client.get("/m/pumps/model").text
