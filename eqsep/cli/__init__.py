@@ -92,7 +92,6 @@ def _exists(path: Path) -> bool:
 
 
 def option_defaults(project: Project, command: str, words: Sequence[str]) -> dict[str, Any]:
-    """The options of a command that the project file gives."""
     given = project.options
     if "drop" in given:  # such columns are not learnt anyway
         said = [word for both in words for word in both.split("=", 1)]  # --time=day too

@@ -318,7 +318,6 @@ def arg(default: Any, metavar: str, help: str) -> Any:
 
 
 def flag(name: str, help: str, *names: str, default: Any = False, **more: Any) -> Any:
-    """An option without a value."""
     return typer.Option(default, name, *names, help=help, **more)
 
 
@@ -347,7 +346,6 @@ def sentence(message: Exception | str) -> str:
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
-    """How many rows there are of each label."""
     return ", ".join(
         f"{n:,} {'labelled ' * label.lstrip('-').replace('.', '').isdigit()}{label}"
         for label, n in counts.items()
@@ -355,7 +353,6 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 HINTS = {  # by topic, made of the message's fields
-    # columns
     "CountingColumnWarning": "If it only counts or names the rows, leave it out: "
     "--drop {column!r}.",
     "DateColumnWarning": "Unless the date matters, leave it out: --drop {column!r}.",
@@ -369,7 +366,6 @@ HINTS = {  # by topic, made of the message's fields
     "no_column": "If these are numbers or dates stored as text, convert them, a decimal comma to a "
     "point too.",
     "unlike_batches": "Pass files of one table, empty where a value is not known.",
-    # labels
     "no_label": "Leave out --label to learn all rows as normal ones, or check where the labels "
     "were lost.",
     "no_normal_label": "Say which label is normal, --normal LABEL, or {other}",
@@ -378,7 +374,6 @@ HINTS = {  # by topic, made of the message's fields
     "two_normal_labels": "Call them by one name; or say which one is normal, --normal {label} for "
     "example, if the others are kinds of anomaly.",
     "which_normal": "Name the normal one: --normal {label}, if that is it.",
-    # rows that nobody has labelled, and the threshold
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
     "allow a higher --false-alarm-rate.",
     "HighThresholdWarning": "Look at them with eqsep explain. Add normal rows or columns that show "
@@ -387,14 +382,12 @@ HINTS = {  # by topic, made of the message's fields
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "
     "Fit that one again with some, or leave out --unlabelled.",
-    # what is promised
     "higher_rate": "Add {more}, or pass --false-alarm-rate {rate:g}.",
     "higher_rate_or_no_confidence": "Add {more}, pass --false-alarm-rate {rate:g}, or leave out "
     "--confidence: on average it can be promised.",
     "no_fdr": "Leave out --fdr, or fit without --group and --time.",
     "none_selected": "Add normal rows, pass fewer rows at a time, or allow a higher --fdr.",
     "short_memory": "Add normal rows, or allow a higher --fdr.",
-    # rows in groups and in time
     "DependentRowsWarning": "Pass the column that says which of these a row is from as --group, or "
     "one of times as --time.",
     "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
@@ -404,11 +397,9 @@ HINTS = {  # by topic, made of the message's fields
     "no_windows": "Leave out --window.",
     "unknown_runs": "They are not a column of the files, so this model can score only in Python.",
     "windows_on_cluster": "Leave out --ray.",
-    # learning more rows
     "RepeatedRowsWarning": "If that is meant, pass --again.",
     "picked_rows": "Fit again with these rows among the others; or, if they were picked because "
     "they raised an alarm, pass --judged.",
-    # evaluation, watching, clusters, data sets
     "MissingDataError": "Or name a folder{where}: --data-home FOLDER, or {variable}=FOLDER.",
     "WorkerDiedError": "Divide the rows into smaller files.",
     "mixed_column": "Correct it, leave the column out with --drop, or take it with --categorical.",

@@ -431,7 +431,6 @@ class FileRows:
     parts: list[tuple[str, pa.Table]]
 
     def take(self, rows: np.ndarray) -> "FileRows":
-        """Some of them, by positions in rising order."""
         kept, start = [], 0
         for file, table in self.parts:
             low, high = np.searchsorted(rows, (start, start + table.num_rows))

@@ -217,7 +217,6 @@ def _words(name: str) -> list[str]:
 
 
 def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
-    """The label of normal rows, and why."""
     usual = [label for label in counts if is_usual_normal(label)]
     if len(usual) == 1:
         return usual[0], _BY_NAME

@@ -98,7 +98,6 @@ def _check_detector(path: Path, found: object, model: object) -> None:
 
 
 def is_model(path: Path) -> bool:
-    """Whether a file is an eqsep model, by its first bytes."""
     if not path.is_file():
         return False
     with path.open("rb") as file:

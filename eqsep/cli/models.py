@@ -97,7 +97,6 @@ def refuse_repeats(*, again: bool) -> Iterator[None]:
 
 
 def normal_word(model: Model) -> str:
-    """What a model calls normal rows."""
     labels = model.evidence.labels.labels
     return NORMAL if labels is None else text_of(labels.classes[0])
 

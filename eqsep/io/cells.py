@@ -1,7 +1,6 @@
-"""The cells of a spreadsheet as CSV: a program that `text` runs.
+"""The cells of a spreadsheet as CSV: a program that `text` runs, and that imports nothing of eqsep.
 
-A damaged or hostile file may name a cell so far away that the reader aborts its process for lack of
-memory. That is then this one, with bounded memory. It imports nothing of eqsep, so it starts fast.
+Its memory is bounded: a hostile file may name a cell so far away that the reader's process aborts.
 """
 
 import csv

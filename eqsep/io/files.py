@@ -198,7 +198,6 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def no_rows(paths: Iterable[str]) -> UserError:
-    """The error for files with nothing below the header."""
     return UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
 
 
@@ -327,7 +326,6 @@ def arrow_file(path: str, kind: str) -> ArrowFile:
 
 
 def count_values(path: str) -> int:
-    """How many values a Parquet file holds by its metadata."""
     from pyarrow import parquet
 
     try:
@@ -385,7 +383,6 @@ class MixedColumn:
     others: Sequence[str]
 
     def words(self) -> dict[str, str]:
-        """The parts of an error or a warning about it."""
         word = next((f"{self.name}={o}" for o in self.others if not is_number(o)), "")
         hint = "Correct it, leave the column out (drop), or call it categorical."
         if word:

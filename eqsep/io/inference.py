@@ -165,7 +165,6 @@ def _cast(column: Any, *kinds: pa.DataType) -> Any:
 
 
 def _trimmed(column: Any, kind: pa.DataType) -> Any:
-    """The column in a type, spaces around values ignored."""
     try:
         return pc.cast(column, kind)
     except pa.ArrowInvalid:

@@ -203,7 +203,6 @@ def is_date(text: str, order: str) -> bool:
 
 
 def is_ruler(row: Sequence[str]) -> bool:
-    """Whether a row is a line drawn below the header."""
     drawn = "".join(row).replace(" ", "")
     return len(drawn) > len(row) and set(drawn) <= set("-=+:|_")
 
@@ -242,7 +241,6 @@ def date_order(texts: Iterable[str]) -> str:
 
 
 def read_date(text: str, order: str) -> dt.datetime:
-    """The date that a text stands for, in UTC if it has a zone."""
     match = next((m for pattern in _DATES if (m := re.fullmatch(pattern, text))), None)
     if match is None:
         raise ValueError(f"{text!r} is not a date")

@@ -302,7 +302,6 @@ def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoine
 
 
 def read_fully(stream: Any, n: int) -> bytes:
-    """`n` bytes, or fewer at the end."""
     parts, left = [], n
     while left and (part := stream.read(left)):
         parts.append(part)
@@ -320,7 +319,6 @@ def lines_of(stream: Any, *, name: str) -> Iterator[bytes]:
 
 
 def too_long(name: str) -> UserError:
-    """The error for a line that is longer than any row should be."""
     most = f"{_LONGEST_LINE / 2**20:.0f} MB"
     return UserError(f"A line of {name} is longer than {most}. Check that it is whole.")
 
@@ -336,5 +334,4 @@ def decoded(data: bytes) -> str:
 
 
 def not_encoded(what: str, encoding: str) -> UserError:
-    """The error for text in another encoding than was given or shown."""
     return UserError(f"{what} is not in {encoding}: pass another encoding, cp1252 for example.")

@@ -52,7 +52,6 @@ def output_format(out: str, wanted: str | None) -> str:
 
 
 def check_table_out(out: str) -> None:
-    """Refuse a place where no table can be written."""
     if out == STANDARD_OUTPUT:
         return
     if Path(out).is_dir():

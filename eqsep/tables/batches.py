@@ -239,12 +239,10 @@ class LabelledRows(Generic[T]):
         return LabelledRows(_taken(self.rows, rows), self.y[rows], self.positions[rows])
 
     def after(self, n: int) -> "LabelledRows[T]":
-        """The same if `n` more rows come before them."""
         return replace(self, positions=self.positions + n)
 
     @classmethod
     def join(cls, parts: "list[LabelledRows[T]]", rows: Callable[[list[T]], T]) -> Self:
-        """Several below each other, their rows joined by `rows`."""
         return cls(
             rows([part.rows for part in parts]),
             np.concatenate([part.y for part in parts]),
@@ -309,7 +307,6 @@ class Reservoir(Generic[T]):
         return min(self._n, self.size)
 
     def _settle(self) -> None:
-        """Join the parts, and drop rows beyond the size."""
         if not self._parts:
             return
         priorities = np.concatenate(self._priorities)

@@ -117,7 +117,6 @@ class Encoder:
 
     @cached_property
     def output_source(self) -> np.ndarray:
-        """The input column from which each output comes."""
         counts = [0 if c is None else len(c.outputs) for c in self.columns]
         return np.repeat(np.arange(len(self.columns)), counts)
 
@@ -133,7 +132,6 @@ class Encoder:
 
     @cached_property
     def source(self) -> np.ndarray:
-        """The input column from which each encoded column comes."""
         return self.output_source.take(self.counted)
 
     @cached_property
@@ -263,7 +261,6 @@ class Encoder:
         return replace(self, columns=tuple(changed(n, c) for n, c in self.by_name.items()))
 
     def is_same(self, other: "Encoder") -> bool:
-        """Whether every table is encoded alike."""
         return self is other or (self.names, self.columns) == (other.names, other.columns)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -282,7 +282,6 @@ class Category:
 
     @cached_property
     def heights(self) -> np.ndarray:
-        """The value of each output where it is not 0."""
         return np.append(np.ones(len(self.outputs) - 1), FAR)
 
     @cached_property

@@ -97,7 +97,6 @@ class Column:
         return np.fromiter((self._read(row, kind) for row in range(n)), float, n)
 
     def texts(self) -> list[str | None]:
-        """The values as strings, None where missing."""
         if self.kind == "text":
             values: list[str | None] = self.values.tolist()
             return values
@@ -253,7 +252,6 @@ _READERS: dict[str, Callable[[Any], float]] = {
 
 
 def text_of(value: Any) -> str:
-    """The name of a value: the same for 1 and 1.0."""
     kind = _kind_of_type(type(value), "")
     if kind == "text":
         return str(value)
@@ -290,7 +288,6 @@ class RowGroups:
 
     @classmethod
     def join(cls, parts: "Sequence[RowGroups | None]") -> "RowGroups | None":
-        """Several below each other; None where there are none."""
         there = [part for part in parts if part is not None]
         if not there:
             return None
