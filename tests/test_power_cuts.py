@@ -50,7 +50,7 @@ def test_what_was_answered_outlasts_a_power_cut_at_any_sync(folder, tmp_path, mo
     driven = partial(sqlalchemy.create_engine, module=power_cuts.Driver)
     answered = []  # (steps of the disk, what was known by then)
     with monkeypatch.context() as patched:
-        patched.setattr(store, "create_engine", driven)
+        patched.setattr(sqlalchemy, "create_engine", driven)
         with closing(Workspace.in_folder(folder)) as ws:
             lesson = Lesson([GOOD], ["normal"], judged=False)
             for act in (
