@@ -204,7 +204,7 @@ def test_a_high_threshold_is_one_that_few_anomalies_get_above(of, most):
     assert ("fewer new ones will" in found.message) is (of == checks.LEARNT)
     assert "held-out normal rows that score as high set it" in found.message
     assert "higher false_alarm_rate" in found.hint
-    assert "higher --false-alarm-rate" in in_command(found.warning())
+    assert "allow more false alarms: --false-alarm-rate 0.1" in in_command(found.warning())
     assert not few_above([0.5] * 9, of=of)  # too few to tell
     assert not few_above([], of=of)
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 
 from eqsep import Detector
-from eqsep.cli.explain import _verdict
+from eqsep.cli.score import _verdict
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
 from eqsep.detector.explainer import Explainer

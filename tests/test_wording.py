@@ -285,7 +285,7 @@ IN_PROJECT = {
     "HighThresholdWarning": "leave out others (drop in eqsep.toml), or allow more false alarms: "
     "false_alarm_rate = 0.05 in eqsep.toml.",
     "UnusedDoubtWarning": "or leave out unlabelled in eqsep.toml.",
-    "higher_rate": "Add normal rows, or set false_alarm_rate = 0.04 in eqsep.toml.",
+    "higher_rate": "Add at least 138 normal rows, or set false_alarm_rate = 0.04 in eqsep.toml.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss",
     "mixed_column_or_missing": "If that is a missing value, add 'A=none there' to missing in eqsep",
     "no_label": "Leave out label in eqsep.toml to learn all rows",

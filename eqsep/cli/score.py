@@ -512,15 +512,19 @@ def _highest(
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
                 said = [f"{name} {text_of(value)}" for name, value in values if value is not None]
                 row = f"row {done + i + 1:,}" + f" ({', '.join(said)})" * bool(said)
-                sure = probability[i]
-                known = "" if np.isnan(sure) else f" ({int(100 * sure + 1e-9)}%)"
-                verdict = f"alarm, {kind[i]}{known}" if alarm[i] else "passes"
+                verdict = _verdict(kind[i], probability[i]) if alarm[i] else "passes"
                 held.append((score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
             held = sorted(held, key=lambda row: -row[0])[:most]
             done += table.num_rows
             job.note = counted(done, "row")
             candidates += len(among)
     return held, candidates
+
+
+def _verdict(kind: str, probability: float) -> str:
+    """The name of an alarm, with its probability where that is known, rounded down."""
+    known = "" if np.isnan(probability) else f" ({int(100 * probability + 1e-9)}%)"
+    return f"alarm, {kind}{known}"
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:
