@@ -79,6 +79,15 @@ def test_ids_in_any_order_are_found_and_measurements_are_not():
     assert not checks.counting_columns(table(x=rng.integers(0, 10**9, 400)))  # distinct by chance
 
 
+def test_a_column_that_is_called_id_may_repeat_some_values():
+    rng = np.random.default_rng(0)
+    ids = np.r_[rng.permutation(10**6)[:380], np.arange(20) % 4]
+    for name in ("ID", "patient_id", "caseId"):
+        (found,) = checks.counting_columns(table(**{name: ids}))
+        assert found.message.startswith(f"Column {name!r} is an id by its name and its values")
+    assert not checks.counting_columns(table(fluid=ids, id=ids % 100, mid=ids / 7))
+
+
 def test_only_numbers_count():
     assert not checks.counting_columns(table(x=[f"{i:03d}" for i in range(N)]))
 

@@ -334,3 +334,14 @@ def test_a_long_list_of_columns_is_not_taken_for_a_file(tmp_path):
     (tmp_path / "t.csv").write_text(f"size,{names}\n{rows}\n")
     result = run("fit", tmp_path / "t.csv", "--drop", names, "--out", tmp_path / "m.eqsep")
     assert "columns     1" in result.output
+
+
+def test_a_grade_called_good_is_not_the_normal_label_unless_most_rows_have_it(tmp_path):
+    def drafted(grades):
+        rows = [f"{i % 7},{grade}" for i, grade in enumerate(grades)]
+        (tmp_path / "t.csv").write_text("\n".join(["x,cut", *rows]))
+        run("init", tmp_path / "t.csv", "--force")
+        return (tmp_path / "eqsep.toml").read_text()
+
+    assert "# label =" in drafted(["Ideal"] * 50 + ["Good"] * 12 + ["Fair"] * 4)
+    assert 'normal = "Good"' in drafted(["Ideal"] * 8 + ["Good"] * 50 + ["Fair"] * 4)

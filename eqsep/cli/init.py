@@ -23,6 +23,7 @@ from eqsep.io.dialect import Layout
 from eqsep.io.files import TypedPieces, files_of, open_file
 from eqsep.io.streams import WESTERN, decoded, raw_stream
 from eqsep.io.text import CsvFile
+from eqsep.labels import usual_normal
 from eqsep.tables.reading import NUMERIC, Column, Table, read_table
 
 _RATES = (0.01, 0.02, 0.05, 0.1)  # the least that half of the normal rows can promise
@@ -202,14 +203,21 @@ def _likeness(column: Column) -> int:
     """How much a column looks like labels, by its name and its values."""
     if column.kind not in ("text", "boolean", "number"):
         return 0
-    values = set(column.counts())
+    counts = column.counts()
+    values = set(counts)
     if not 1 < len(values) <= _MOST_LABELS:
         return 0
     words = _words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
         return 2 * (named and values == {"0", "1"}) + (named and words[0] in _LABEL_WORDS)
-    return 2 * named + 2 * any(map(is_usual_normal, values - {"0", "false"}))
+    return 2 * named + 2 * any(_means_normal(label, counts) for label in values - {"0", "false"})
+
+
+def _means_normal(label: str, counts: Mapping[str, int]) -> bool:
+    """Whether a label is one for normal rows: "good" only where most rows have it."""
+    is_most = counts[label] == max(counts.values())
+    return bool(usual_normal([label])) or (is_usual_normal(label) and is_most)
 
 
 def _words(name: str) -> list[str]:
@@ -218,7 +226,7 @@ def _words(name: str) -> list[str]:
 
 def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
     usual = [label for label in counts if is_usual_normal(label)]
-    if len(usual) == 1:
+    if len(usual) == 1 and _means_normal(usual[0], counts):
         return usual[0], _BY_NAME
     most = max(usual or counts, key=lambda label: counts[label])
     return most, "CHECK: which label is normal? Name it here: eqsep fit does not guess"

@@ -123,7 +123,8 @@ def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
         if absent:
             raise UserError(
                 f"Column {quoted(absent)} is missing: the model was fitted with it, and the table "
-                f"has {quoted(there)}. Add it, empty where a value is not known."
+                f"has {quoted(there)}. Add its values (rows without them may raise alarms), or fit "
+                f"without it."
                 f"{did_you_mean(absent, [column for column in there if column not in used])}"
             )
         _check_groups(plan, more, there)

@@ -521,9 +521,14 @@ def _highest(
     return held, candidates
 
 
+def _percent(probability: float) -> str:
+    """Rounded, but 100% is certain."""
+    return f"{min(probability, 0.99) if probability < 1 else 1:.0%}"
+
+
 def _verdict(kind: str, probability: float) -> str:
-    """The name of an alarm, with its probability where that is known, rounded down."""
-    known = "" if np.isnan(probability) else f" ({int(100 * probability + 1e-9)}%)"
+    """The name of an alarm, with its probability where that is known."""
+    known = "" if np.isnan(probability) else f" ({_percent(probability)})"
     return f"alarm, {kind}{known}"
 
 
