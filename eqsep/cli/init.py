@@ -74,7 +74,8 @@ def init(
     Project.read(path)
     console = Screen()
     console.print(text, markup=False, soft_wrap=True)
-    console.print(f"Wrote {path}. Check it, then run: eqsep fit {' '.join(rows)}", markup=False)
+    do = "Name the column of labels in it, if there is one" if "\n# label" in text else "Check it"
+    console.print(f"Wrote {path}. {do}, then run: eqsep fit {' '.join(rows)}", markup=False)
 
 
 def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
