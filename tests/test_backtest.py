@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from invoking import CliRunner
+from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 from report_page import Page
 from sklearn.base import clone
@@ -18,6 +19,7 @@ from eqsep.cli import app
 from eqsep.detector import Config
 from eqsep.errors import UserError
 from eqsep.evaluation import CaughtKind, Fixed, Learning, Retrained, Schedule, Share, backtest
+from eqsep.plots import BacktestDisplay
 
 DETECTOR = Detector(
     n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0, config=Config.fast()
@@ -57,6 +59,13 @@ def test_models_begin_when_labels_are_there_and_alarms_are_so_many_a_day(found):
     assert found.false_alarms["eqsep"].total == 8 * 60 - 39
     assert found.promises["eqsep"].alarms == found.false_alarms["eqsep"].count
     assert found.promises["shadow"].rank > 0
+
+
+def test_each_kind_has_a_low_tick_where_its_first_row_came(found):
+    lines = BacktestDisplay(found=found).plot(ax=Figure().subplots()).ax_.lines
+    ticks = [line.get_data() for line in lines if len(line.get_xdata()) == 2]
+    assert [list(x) for x, _ in ticks] == [[one.appeared] * 2 for one in found.kinds["eqsep"]]
+    assert_allclose([y for _, y in ticks], [[0, 0.03 * 39]] * 2)
 
 
 def test_nobody_is_told_to_pass_times_that_a_backtest_goes_by():

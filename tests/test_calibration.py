@@ -439,6 +439,8 @@ def test_what_too_few_held_out_rows_cannot_resolve_is_told():
     mask = select(many.p_value(scores), fdr=0.1, n_calibrating=4_999)  # warnings are errors here
     assert mask[9_950:].all()
     assert mask[:9_950].sum() < 12
+    with pytest.warns(CalibrationWarning, match=r"by 9 .* is at least 0\.1, .* With 99 held-out"):
+        assert not select(np.full(100, 0.5), fdr=0.1, n_calibrating=9).any()
 
 
 @pytest.mark.parametrize(("m", "n", "fdr"), [(1_000, 99, 0.1), (10_000, 499, 0.2), (50, 999, 0.1)])

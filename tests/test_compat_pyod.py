@@ -1,5 +1,7 @@
 """A detector in PyOD's shape: its attributes, its threshold, and PyOD's own functions on it."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -72,6 +74,14 @@ def test_probabilities_are_shares_of_the_range(fitted, rows):
         assert (p[-5:, 1].min() > p[:-5, 1]).mean() > 0.9
     with pytest.raises(ValueError, match="method must be one of"):
         fitted.predict_proba(rows[1], method="rank")
+
+
+def test_a_range_of_zero_counts_as_one(fitted, rows):
+    flat, scores = copy(fitted), fitted.decision_function(rows[1])
+    flat.decision_scores_ = np.full(400, np.median(scores))
+    outlier = (scores - np.median(scores)).clip(0, 1)
+    assert_allclose(flat.predict_proba(rows[1])[:, 1], outlier)
+    assert ((outlier > 0) & (outlier < 1)).any()
 
 
 @pytest.mark.parametrize("method", ["linear", "unify"])

@@ -27,6 +27,7 @@ def test_the_axes_are_those_of_the_covariance_of_ledoit_and_wolf():
     ellipsoid = ellipsoid_of(rows)
     scaled = (rows[:, :4] - rows[:, :4].mean(axis=0)) / rows[:, :4].std(axis=0)
     y = (rows - ellipsoid.centre) @ ellipsoid.axes
+    assert_allclose(ellipsoid.along(rows), y, atol=1e-9)
     covariance = LedoitWolf(assume_centered=True).fit(scaled)
     assert_allclose((y**2).sum(axis=1), covariance.mahalanobis(scaled), rtol=1e-2, atol=1e-2)
 

@@ -183,7 +183,7 @@ def test_what_killed_processes_have_left_is_removed_by_the_next_write(tmp_path):
     path = tmp_path / "rows.csv"
     subprocess.run([sys.executable, "-c", code, path], check=False)
     [left] = tmp_path.iterdir()
-    os.utime(left, (0, 0))
+    os.utime(left, (then := left.stat().st_mtime - 90, then))
     write(path)
     assert names_in(tmp_path) == ["rows.csv"]
 

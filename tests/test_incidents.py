@@ -60,6 +60,15 @@ def test_bars_count_every_alarm_of_the_time_that_they_show(at):
     assert max(at) < bars[-1].end
 
 
+@pytest.mark.parametrize(
+    ("span", "width"), [(30, 1), (3000, 60), (86_400, 3600), (40 * 86_400, 86_400)]
+)
+def test_bars_are_seconds_minutes_hours_or_days(span, width):
+    bars = over_time([1e9, 1e9 + span])
+    assert {bar.end - bar.start for bar in bars} == {width}
+    assert bars[0].start % width == 0
+
+
 def test_alarms_of_an_entity_are_one_incident_until_it_is_quiet_for_long(ws):
     first = came(ws, pump_rows((6, 0), 3, seed=1, machine="m7"), at=1000.0)
     unseen = came(ws, pump_rows((-7, -7), 1, seed=2, machine="m7"), at=1500.0)
