@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode
 
+import numpy as np
 import pyarrow as pa
 from fastapi.routing import APIRoute
 
@@ -313,7 +314,7 @@ def _arrow(rng: random.Random) -> bytes:
         pa.array([10**30], pa.decimal128(38)),
         pa.array(["x\0"]).dictionary_encode(), pa.array([2**62], pa.timestamp("s")),
         pa.array([-(2**31)], pa.date32()), pa.array([2**62], pa.duration("s")),
-        pa.array(["x" * 20_000]), pa.array([{"a": 1}]), pa.array([1.5], pa.float16()),
+        pa.array(["x" * 20_000]), pa.array([{"a": 1}]), pa.array([np.float16(1.5)], pa.float16()),
         pa.array([0], pa.time32("s")), pa.array(["y"], pa.large_string()),
     ]  # fmt: skip
     columns = {name: pa.array([value]) for name, value in GOOD.items()}

@@ -43,8 +43,8 @@ class PyODDetector(OutlierMixin, BaseEstimator):
     --------
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> detector = PyODDetector(Detector(random_state=0), contamination=0.05).fit(X)
-    >>> detector.labels_.mean(), detector.predict([[0.0, 0.0], [9.0, 9.0]])
-    (np.float64(0.05), array([0, 1]))
+    >>> float(detector.labels_.mean()), detector.predict([[0.0, 0.0], [9.0, 9.0]])
+    (0.05, array([0, 1]))
     """
 
     def __init__(self, detector: Detector | None = None, *, contamination: float = 0.1) -> None:
