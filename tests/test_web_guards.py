@@ -441,6 +441,8 @@ def test_a_fault_tells_nothing_of_the_inside(service, clients, monkeypatch, capl
         raise RuntimeError("secret of the inside")
 
     monkeypatch.setattr(service.ws.ledger, "names", fail)
+    for name in ("eqsep", "eqsep.serve"):  # a server that ran in this process writes by itself
+        monkeypatch.setattr(logging.getLogger(name), "propagate", True)
     with caplog.at_level(logging.ERROR, "eqsep.serve"):
         answer = clients["admin"].get(f"{API}/models")
     assert answer.status_code == 500
