@@ -132,6 +132,8 @@ def test_numbers_beyond_the_store_are_refused(client, n):
         client.get(f"{API}/models/machines/alarms?offset={n}"),
         client.post(f"{API}/verdicts/{n}/undo"),
         client.delete(f"{API}/sessions/{n}"),
+        client.delete(f"{API}/models/machines/exemptions/{n}"),
+        client.get(f"{API}/models/machines/incidents/{n}"),
         client.post(f"{API}/verdicts", json={"rows": [n], "verdict": "unsure"}),
         client.post(f"{API}/verdicts/undo", json={"verdicts": [n]}),
         client.post(f"{API}/alarms/assign", json={"rows": [n], "assignee": None}),
@@ -145,8 +147,10 @@ def test_numbers_beyond_the_store_are_refused(client, n):
         client.post("/m/machines/revert", data={"version": n}),
         client.post("/m/machines/undo", data={"verdict": n}),
         client.post("/settings/sessions", data={"session": n}),
+        client.post("/m/machines/exemptions/revoke", data={"exemption": n}),
     ]
-    assert [one.status_code for one in asked] == [422] * len(asked)
+    below = client.delete(f"{API}/models/machines/exemptions/{-n}")
+    assert [one.status_code for one in (*asked, below)] == [422] * (len(asked) + 1)
 
 
 @pytest.mark.parametrize("called", [" ", ".", "..", " a", "a/b", "x" * 101])

@@ -214,7 +214,7 @@ def _alarms(routes: APIRouter, service: Service) -> None:
         return ws.folding.incidents(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.get("/models/{name}/incidents/{id}")
-    def incident(_: Viewer, name: str, id: int) -> Incident:
+    def incident(_: Viewer, name: str, id: Number) -> Incident:
         """The incident of an alarm."""
         return ws.folding.incident(name, id)
 
@@ -296,7 +296,7 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
         return ws.exemptions.add(name, asked, by=by)
 
     @routes.delete("/models/{name}/exemptions/{id}")
-    def revoke(by: Judge, name: str, id: int) -> None:
+    def revoke(by: Judge, name: str, id: Number) -> None:
         """End an exemption: the alarms that it has kept out of the inbox are open again."""
         ws.exemptions.revoke(name, id, by=by)
 
