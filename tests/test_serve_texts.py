@@ -143,6 +143,7 @@ def test_numbers_beyond_the_store_are_refused(client, n):
         client.get(f"/m/machines/inbox?age={n}"),
         client.get(f"/m/machines/alarms/{n}"),
         client.get(f"/m/machines/groups/{n}"),
+        client.get(f"/m/machines/incidents/{n}"),
         client.get(f"/m/machines/revert?version={n}"),
         client.post("/m/machines/revert", data={"version": n}),
         client.post("/m/machines/undo", data={"verdict": n}),

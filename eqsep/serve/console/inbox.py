@@ -117,7 +117,7 @@ def add_routes(pages: Pages) -> None:
     of_inbox = {"current": "inbox"}
 
     @pages.screen("/m/{model}/incidents/{number}", "incident.html", heading="Incident", **of_inbox)
-    def incident(model: str, number: int) -> Values:
+    def incident(model: str, number: Number) -> Values:
         found, alarms = None, list[Alarm]()
         with suppress(Missing):
             found = ws.folding.incident(model, number)
