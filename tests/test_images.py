@@ -3,6 +3,7 @@
 import sys
 from collections import Counter
 from importlib import util
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -289,6 +290,17 @@ def test_the_weights_of_a_package_tell_real_tiles_apart(home_of):
     nearest = np.linalg.norm(rows[:, None] - X, axis=2).min(axis=1)
     is_frayed = np.arange(len(rows)) >= len(others)
     assert roc_auc_score(is_frayed, nearest) > 0.8  # 0.93 is the median over random choices
+
+
+def test_efficientnet_sees_scaled_squares_and_its_feature_maps_are_averaged(monkeypatch):
+    """A network that gives its pixels back, in place of the one with weights."""
+    torch = pytest.importorskip("torch", reason='PyTorch is not installed: pip install "eqsep[nn]"')
+    seen, embed = [], EfficientNetEmbedding()
+    network = SimpleNamespace(extract_features=lambda pixels: seen.append(pixels) or pixels)
+    monkeypatch.setattr(EfficientNetEmbedding, "_parts", (torch, Image, network))
+    X = embed([Image.new("RGB", (40, 30), (255, 127, 0)), Image.new("L", (5, 5), 191)])
+    assert seen[0].shape == (2, 3, 224, 224)
+    assert_allclose(X, [[1, 0, -127 / 128], [0.5, 0.5, 0.5]], rtol=1e-6)
 
 
 @pytest.mark.extra

@@ -123,6 +123,18 @@ def test_an_oddity_is_evaluated(name, tmp_path):
     )
 
 
+def test_a_number_of_two_meanings_is_read_as_the_model_knows_its_column(tmp_path):
+    model, rows, out = (tmp_path / name for name in ("m.eqsep", "t.csv", "s.parquet"))
+    rows.write_bytes(ODDITIES["a German export"])
+    run("fit", rows, *FIT, "--out", model)
+    found = []
+    for text in ("size\tshape\n1,234\tround\n", "size;shape\n1,2340;round\n"):
+        rows.write_text(text)
+        run("score", model, rows, "--out", out)
+        found.append(parquet.read_table(out).column("score")[0].as_py())
+    assert found[0] == found[1]
+
+
 def test_columns_that_say_nothing_are_named(tmp_path):
     (tmp_path / "t.csv").write_bytes(ODDITIES["an empty and a constant column"])
     told = run("fit", tmp_path / "t.csv", *FIT, "--out", tmp_path / "m.eqsep").stderr

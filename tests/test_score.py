@@ -20,18 +20,24 @@ IS_ANOMALY = np.repeat([0, 1], [400, 60])
 TARGET = np.column_stack([1 - IS_ANOMALY, IS_ANOMALY]).astype(float)
 
 
-def made(doubted=False):
+def made(doubted=False, config=CONFIG):
     """A score of rows without a detector, and these rows encoded."""
     table = read_table(ROWS, name="me")
     encoder = Encoder.learn(table)
     Z, rng = encoder.encode(table), np.random.RandomState(0)
-    more = {"encoder": encoder, "weight": None, "config": CONFIG, "doubted": doubted, "key": 3}
+    more = {"encoder": encoder, "weight": None, "config": config, "doubted": doubted, "key": 3}
     terms = Terms.choose(Z, IS_ANOMALY, **more, rng=rng)
     sums = terms.sums(Z, TARGET, np.ones(len(Z)))
-    return Score.solve(terms, sums, CONFIG), Z, sums
+    return Score.solve(terms, sums, config), Z, sums
 
 
 TRUSTED, DOUBTED = made(), made(doubted=True)
+
+
+def test_terms_have_the_weights_of_the_config():
+    config = replace(CONFIG, vote_weight=0.25, doubted_vote_weight=0.5, likeness_weight=0.75)
+    found = [made(doubted, config)[0].terms for doubted in (False, True)]
+    assert [(one.vote_weight, one.likeness_weight) for one in found] == [(0.25, 0), (0.5, 0.75)]
 
 
 @pytest.mark.parametrize("v", [0.0, 0.5])
