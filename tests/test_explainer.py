@@ -324,9 +324,10 @@ def test_counts_that_differ_by_one_are_not_reasons():
 
 def test_a_name_is_as_probable_as_in_the_scores_and_never_rounded_up():
     """With one seen kind it is 1: the kind is right if the alarm is of a seen kind."""
-    assert _verdict("pump", 1.0) == "alarm, pump (100%)"
-    assert _verdict("pump", 0.9996) == "alarm, pump (99%)"
-    assert _verdict("pump", 0.977) == "alarm, pump (98%)"
+    assert _verdict("pump", 1.0) == "alarm, pump (100% if it is of a seen kind)"
+    assert _verdict("pump", 0.9996) == "alarm, pump (99% if it is of a seen kind)"
+    assert _verdict("pump", 0.977) == "alarm, pump (98% if it is of a seen kind)"
+    assert _verdict("unseen", 0.5) == "alarm, unseen (50%)"
     assert _verdict("unseen", np.nan) == "alarm, unseen"
 
 

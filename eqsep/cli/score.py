@@ -30,7 +30,7 @@ from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read, files_of, open_file
 from eqsep.io.streams import STANDARD_INPUT
 from eqsep.io.writing import STANDARD_OUTPUT, as_column, with_nulls
-from eqsep.labels import NORMAL
+from eqsep.labels import NORMAL, UNSEEN
 from eqsep.tables.batches import joined
 from eqsep.tables.reading import Table, arrow_numbers, text_of
 
@@ -528,7 +528,8 @@ def _percent(probability: float) -> str:
 
 def _verdict(kind: str, probability: float) -> str:
     """The name of an alarm, with its probability where that is known."""
-    known = "" if np.isnan(probability) else f" ({_percent(probability)})"
+    given = " if it is of a seen kind" * (kind != UNSEEN)
+    known = "" if np.isnan(probability) else f" ({_percent(probability)}{given})"
     return f"alarm, {kind}{known}"
 
 
