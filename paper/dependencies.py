@@ -45,7 +45,7 @@ class Source:
     def text(self, name: str) -> str:
         """The statements of a name, made once; nothing where there are none."""
         if name not in self._texts:
-            self._texts[name] = "\n".join(map(ast.unparse, self.parts.get(name, [])))
+            self._texts[name] = "\n".join(map(_spelt_out, self.parts.get(name, [])))
         return self._texts[name]
 
     def kind(self, name: str) -> str:
@@ -61,6 +61,16 @@ class Source:
             if any(s.lineno <= line <= (s.end_lineno or s.lineno) for s in statements):
                 return name
         return None
+
+
+def _spelt_out(node: object) -> str:
+    """A statement as text that every version of Python writes alike, as `ast.unparse` does not."""
+    if isinstance(node, list):
+        return f"[{', '.join(map(_spelt_out, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
+    return f"{type(node).__name__}({', '.join(f'{n}={_spelt_out(v)}' for n, v in fields)})"
 
 
 @contextmanager

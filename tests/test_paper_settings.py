@@ -110,13 +110,13 @@ def test_a_reason_names_the_penalties_that_are_taken_and_tried(row, kernel):
 @pytest.mark.usefixtures("_small")
 def test_the_machines_are_cross_validated_by_penalty(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(settings, "FOLDS", 2)
-    monkeypatch.setattr(settings, "PENALTIES", (1e-3, 1.0))
+    monkeypatch.setattr(settings, "PENALTIES", (1e-5, 1.0))
     settings.main(["--cross-validate", "--rows", "0", "--out", str(tmp_path)])
     lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
     for name in settings.KERNELS:
         (marked,), losses = (
-            [line[3] for line in lines if line[0] == f"| {name}" and "least" in line[4]],
-            [line[3] for line in lines if line[0] == f"| {name}"],
+            [line[4] for line in lines if line[0] == f"| {name}" and "least" in line[5]],
+            [line[4] for line in lines if line[0] == f"| {name}"],
         )
         assert len(losses) == 2
         assert marked == min(losses, key=float) != max(losses, key=float)
