@@ -311,9 +311,10 @@ def _name_rows(names: Names) -> _Cells:
 def _top_rows(found: Assessment) -> _Cells:
     for one in found.top:
         what = "incidents" if one.incidents else "rows"
-        among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
+        among = f"{what} of each {one.among} ({one.groups:,})"
+        among = f"all {what}" if one.among == "all" else among
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
-        yield f"{what} {among}", *looked, interval(one.precision), interval(one.recall)
+        yield among, *looked, interval(one.precision), interval(one.recall)
 
 
 def _delay_rows(report: AssessmentReport) -> _Cells:

@@ -186,7 +186,8 @@ def names_given(
         sets=_sets(sets, kind, np.flatnonzero(seen)) if seen.any() else None,
         reliability=Reliability.of(verdicts.kind_probability[named], right),
     )
-    return replace(names, promise=_promise(model, names.called_unseen), unit=_unit(model))
+    promise, unit = _promise(model, names.called_unseen)
+    return replace(names, promise=promise, unit=unit)
 
 
 def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
@@ -195,25 +196,19 @@ def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
     return SetsFound(COVERAGE, covered, float(np.mean([len(names) for _, names in own])))
 
 
-def _promise(model: Model, called: Share) -> Promise | None:
-    """Whether rows of seen kinds are called "unseen" at the promised rate."""
+def _promise(model: Model, called: Share) -> tuple[Promise | None, str]:
+    """Whether rows of seen kinds are called "unseen" at the promised rate, or their groups."""
     judges = model.namer.judges
     if judges is None or not model.namer.has_promise or not called.total:
-        return None
-    if _unit(model):
-        return None
+        return None, ""
+    if len(model.evidence.kinds.groups):
+        assert model.plan.holdout.grouping is not None
+        return None, model.plan.holdout.grouping.unit
     weight = judges.all_ranks.weight  # rows of a common kind stand for several
     n, rate = int(weight.sum() ** 2 / (weight**2).sum()), float(model.promise.unseen_rate)
     rank = math.floor(rate * (n + 1) + 1e-9)
     kept = kept_promise(called.count, called.total, rate=rate, rank=rank, held_out=n)
-    return replace(kept, unit="anomalous row")
-
-
-def _unit(model: Model) -> str:
-    if not len(model.evidence.kinds.groups):
-        return ""
-    assert model.plan.holdout.grouping is not None  # or there were no groups
-    return model.plan.holdout.grouping.unit
+    return replace(kept, unit="anomalous row"), ""
 
 
 @dataclass(frozen=True)
