@@ -734,7 +734,12 @@ def test_a_model_without_labels_learns_kinds_alone_where_that_is_said(tmp_path):
     assert "'worm' (20 rows). If these are all anomalies, pass --normal" in refused.stderr
     assert "seen kinds  dos, probe, worm" in done(*words, "--normal", "normal")
     untested = run("test", model, kinds, "--label", "kind")
-    assert "column 'kind' holds no row that is normal" in untested.stderr
+    assert "column 'kind' holds no row that is normal: it holds 'dos' (20 rows)" in untested.stderr
+    assert "if they are not called 'normal', as in the model: --normal LABEL" in untested.stderr
+    named = run("test", model, kinds, "--label", "kind", "--normal", "worms")
+    assert (
+        "--normal 'worms' is not a label in column 'kind', which holds 'dos' (20 " in named.stderr
+    )
 
 
 def test_the_rate_of_false_alarms_can_be_another(folder, model, expected, tmp_path):

@@ -584,7 +584,8 @@ def _translated(
     if normal not in known:
         raise UserError(
             f"--normal {normal!r} is not a label in column {name!r}, which holds {_counts(texts)}. "
-            f"Name the one of normal rows, or leave out --normal where there are none."
+            f"Name the label of normal rows, or add such rows; to learn anomalies alone, leave out "
+            f"--normal."
         )
     words = {text: other or text for text in known} | {None: None, normal: word}
     return objects(words[text] for text in texts)
