@@ -331,13 +331,16 @@ def _marked(column: Column, code: np.ndarray, kinds: Sequence[str]) -> tuple[_Ra
     if len(kinds) > 1 and share[best] >= _WHOLE_KIND:
         own, name = code == best + 1, f"rows of the kind {kinds[best]!r}"
     elif n >= max(_MARKED_SHARE * (code > 0).sum(), 2 * _MARKED):
-        own, name = code > 0, "anomalous rows"
+        own, name = code > 0, "anomalous ones"
     else:
         return None
     leak = _ranked(marked[known].astype(float), own[known])
-    part = f"{(marked & own).sum():,} of {own.sum():,}"
-    figure = f"its average precision is {leak.average_precision:.3f}"
-    return leak, f"marks {part} {name}, and no normal one: {figure} of these"
+    value = column.texts()[int(np.argmax(marked))]
+    where = "without a value" if value is None else f"with {value!r}"
+    n_anomalous = int((marked & (code > 0)).sum())
+    rows_with = f"all {n:,} rows" if n_anomalous == n else f"{n_anomalous:,} of {n:,} rows"
+    part = f"{(marked & own).sum():,} of the {own.sum():,} {name} are among them"
+    return leak, f"gives anomalies away: {rows_with} {where} are anomalous, and {part}"
 
 
 def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> list[Finding]:
@@ -405,8 +408,8 @@ def check_threshold(
     few = f"Of {n:,} {of} {above:.0%} score above the threshold, {threshold:.3f}{later}"
     if not doubted:
         message = f"{few}: held-out normal rows that score as high set it."
-        hint = "Look at them, add normal rows or columns that show anomalies, or"
-        hint += " allow a higher false_alarm_rate."
+        hint = "Look at the normal rows with the highest scores, add normal rows or columns that"
+        hint += " show anomalies, or allow a higher false_alarm_rate."
         return [Finding(HighThresholdWarning, message, hint, {"rate": min(5 * rate, 0.5)})]
     message = (
         f"{few}: more than {rate:.2%} of the held-out rows score this high, and nobody has called "

@@ -450,11 +450,16 @@ def test_a_column_that_marks_one_kind_is_named_with_the_kind():
     found = checks.leaking_columns(rows, y, ("worn", "hot"))
     assert columns_of(found) == ["heat", "wear", "both"]
     assert found[0].message == (
-        "Column 'heat' alone marks 40 of 40 rows of the kind 'hot', and no normal one: its average "
-        "precision is 1.000 of these."
+        "Column 'heat' alone gives anomalies away: all 40 rows with '1' are anomalous, and 40 of "
+        "the 40 rows of the kind 'hot' are among them."
     )
     (part,) = checks.leaking_columns(table(heat=(y == 2) * 1.0), (y > 0).astype(int))
-    assert "marks 40 of 100 anomalous rows" in part.message
+    assert part.message.endswith("anomalous, and 40 of the 100 anomalous ones are among them.")
+    y = np.repeat([0, 1, 2], [900, 300, 100])
+    nearly = table(flag=np.where((y == 2) | (np.arange(1300) == 5), "yes", "no"))
+    (most,) = checks.leaking_columns(nearly, y, ("worn", "hot"))
+    assert "away: 100 of 101 rows with 'yes' are anomalous, and 100 of the 100" in most.message
+    y = np.repeat([0, 1, 2], [900, 60, 40])
     few = (y == 2) & (np.cumsum(y == 2) <= 19)  # a sign of some anomalies, as a word in a mail is
     assert not checks.leaking_columns(table(word=few), (y > 0).astype(int))
 

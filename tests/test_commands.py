@@ -25,7 +25,7 @@ from eqsep import Detector, load_model
 from eqsep.cli import app
 from eqsep.cli import fit as training_data
 from eqsep.cli.console import print_errors, print_stderr
-from eqsep.cli.score import Highest, ranked
+from eqsep.cli.score import Highest, Tally, ranked
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config, Model
 from eqsep.errors import UserError
@@ -565,6 +565,9 @@ def test_the_rate_is_that_after_the_first_piece(folder, model):
     assert re.search(
         r"1,200 rows, .* [\d,]+ rows/s after the first piece", run("score", model, *rows).stderr
     )
+    tally = Tally()
+    tally.rows, tally.first_rows = 300, 256
+    assert "rows/s" not in tally.summary()  # the few others tell little
 
 
 def test_where_no_id_is_there_rows_are_numbered(model, expected, tmp_path):
@@ -731,7 +734,12 @@ def test_a_model_without_labels_learns_kinds_alone_where_that_is_said(tmp_path):
     assert "'worm' (20 rows). If these are all anomalies, pass --normal" in refused.stderr
     assert "seen kinds  dos, probe, worm" in done(*words, "--normal", "normal")
     untested = run("test", model, kinds, "--label", "kind")
-    assert "column 'kind' holds no row that is normal" in untested.stderr
+    assert "column 'kind' holds no row that is normal: it holds 'dos' (20 rows)" in untested.stderr
+    assert "if they are not called 'normal', as in the model: --normal LABEL" in untested.stderr
+    named = run("test", model, kinds, "--label", "kind", "--normal", "worms")
+    assert (
+        "--normal 'worms' is not a label in column 'kind', which holds 'dos' (20 " in named.stderr
+    )
 
 
 def test_the_rate_of_false_alarms_can_be_another(folder, model, expected, tmp_path):

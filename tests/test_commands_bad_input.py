@@ -478,7 +478,7 @@ CASES = {
             *("learn", c.good.model, c.good.rows, "--label", "kind", "--normal", "ok"),
             *("--out", c.out),
         ],
-        "--normal 'ok' is not a label in column 'kind', which holds 'hot', 'normal', 'stuck'. Name",
+        "--normal 'ok' is not a label in column 'kind', which holds 'normal' (240 rows), 'hot' (30",
     ),
     "models apart": (
         lambda c: ["merge", c.good.model, c.good.other, "--out", c.out],

@@ -135,6 +135,13 @@ def test_numbers_and_lists_in_words():
     assert quoted([]) == ""
 
 
+def test_a_table_in_a_pipe_is_as_wide_as_it_need_be(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    row = ("drizzle with fog", *["0.95 [0.90, 1.00]"] * 5)
+    Screen().print(table(("kind", *"abcde"), [row]))
+    assert capsys.readouterr().out.splitlines()[3].split() == " ".join(row).split()
+
+
 def test_a_long_kind_goes_on_in_the_next_line(capsys):
     kinds = [("exfiltration", "12", "0.95 [0.90, 1.00]")]
     Screen(width=36).print(table(("kind", "rows", "recall"), kinds))

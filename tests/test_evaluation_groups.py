@@ -156,3 +156,9 @@ def test_evaluate_warns_of_rows_in_runs(tmp_path):
     told = evaluate(tmp_path / "rows.csv", "--time", "t")
     assert "neighbours" not in told
     assert "Whole time blocks are trained on or tested on" in told
+    assert "Names, by a model of half of the rows on the other half: names right none to" in told
+    assert "promised at most 5.00%: not judged, as rows of one time block are alike" in told
+    kind = np.where(np.isin(np.arange(200), [30, 150]), "leak", "normal")
+    frame.assign(t=np.arange(200), kind=kind).to_csv(tmp_path / "rows.csv", index=False)
+    told = evaluate(tmp_path / "rows.csv", "--time", "t")
+    assert "Names are not measured: no kind of anomaly has rows in enough time blocks to" in told

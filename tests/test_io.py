@@ -80,6 +80,20 @@ def test_labels_stay_as_they_are_written(tmp_path):
     assert read_table(path, label="kind").column("kind").to_pylist() == ["01", "n/a"]
 
 
+def test_a_detector_refuses_to_learn_the_labels_of_a_table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,kind\n" + "".join(f"{i}.5,{'ok' if i % 9 else 'bad'}\n" for i in range(40)))
+    table = read_table(path, label="kind")
+    for rows, y in [(table, None), (table, table["kind"]), ([table], None), (table.slice(3), None)]:
+        with pytest.raises(UserError, match="'kind' of X holds the labels") as refused:
+            Detector().fit(rows, y)
+    code = refused.value.hint.split(": ")[-1].removesuffix(".")
+    quick = Detector(false_alarm_rate=0.1, n_landmarks=20, config=Config.fast())
+    found = eval(code, {"fit": quick.fit, "table": table})  # what the hint says works
+    assert list(found.feature_names_in_) == ["x"]
+    assert list(quick.fit([table], "kind").feature_names_in_) == ["x"]
+
+
 def test_bad_rows_are_set_aside(tmp_path):
     path, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
     path.write_text("x,y\n1,2\n1,2,3\n4,5\n")

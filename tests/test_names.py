@@ -53,6 +53,7 @@ def counted(kind, given, *, sets=None, **fields):
         kinds=("pump", "valve"),
         promise=SimpleNamespace(unseen_rate=0.05),
         evidence=SimpleNamespace(kinds=SimpleNamespace(groups=fields.get("groups", ()))),
+        plan=SimpleNamespace(holdout=SimpleNamespace(grouping=SimpleNamespace(unit="time block"))),
         namer=SimpleNamespace(has_promise=fields.get("has_promise", True), judges=judges_of(99)),
     )
     sets = KindSets(tuple((name,) for name in given) if sets is None else tuple(sets), ())
@@ -63,9 +64,13 @@ def judges_of(n):
     return SimpleNamespace(all_ranks=SimpleNamespace(weight=np.ones(n)))
 
 
-def promise(n_unseen, **fields):
+def names(n_unseen, **fields):
     given = ["unseen"] * n_unseen + ["normal"] * 20 + ["pump"] * (380 - n_unseen)
-    return counted(np.repeat(["pump", "valve"], 200), given, **fields).promise
+    return counted(np.repeat(["pump", "valve"], 200), given, **fields)
+
+
+def promise(n_unseen, **fields):
+    return names(n_unseen, **fields).promise
 
 
 def test_names_are_counted_by_hand():
@@ -104,6 +109,22 @@ def test_whether_unseen_is_said_as_promised_has_three_outcomes():
     assert re.fullmatch(r"cannot tell: that takes about .* anomalous rows", str(few.verdict))
     assert promise(3, has_promise=False) is None
     assert promise(3, groups=np.zeros(9)) is None  # rows of a group are alike
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "promised at most 5.00%: kept"),
+        ({"has_promise": False}, "no promise was made"),
+        (
+            {"groups": np.zeros(9)},
+            "promised at most 5.00%: not judged, as rows of one time block are alike",
+        ),
+    ],
+)
+def test_the_line_of_called_unseen_has_a_verdict_or_says_why_not(fields, said):
+    line = name_lines(names(10, **fields))["called unseen"]
+    assert line.endswith(f" of 400 rows of seen kinds; {said}")
 
 
 def test_the_command_says_accuracy_beside_a_forest_sets_and_promises(report):

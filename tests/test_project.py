@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import tomllib
 
 import numpy as np
@@ -311,6 +312,51 @@ def test_an_error_says_whose_options_were_used(fitted):
     assert f"Note: some options are those of {fitted / 'eqsep.toml'}." in told
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            "false_alarm_rate = 1",
+            "false_alarm_rate in {} (line 4) must be a number between 0 and 1",
+        ),
+        ("random_state = -1", "random_state in {} (line 4): "),
+        ('seen = "cold"', "seen = 'cold' in {} (line 4) is not a kind in column 'status'"),
+        ('unlabelled = "none"', "unlabelled in {} (line 4) must be one of"),
+        ('drop = ["idd"]', "Did you mean 'id'? 'idd' comes from drop in {} (line 4)."),
+        ('time = "day"\nordered = true', "ordered in {} (line 5) is for rows without a column"),
+        ('normal = "fine"', "labelled 'fine', the normal label by normal in {} (line 4): it holds"),
+    ],
+)
+def test_an_error_about_a_value_of_the_file_names_key_and_line(folder, tmp_path, line, said):
+    rows, project = tmp_path / "sensors.csv", tmp_path / "eqsep.toml"
+    rows.write_text((folder / "sensors.csv").read_text())
+    first = 'model = "m.eqsep"\nlandmarks = 30\nlabel = "status"\n'
+    project.write_text(first + line + "\n")
+    assert said.format(project) in run("fit", rows, code=2).stderr
+
+
+def test_an_error_about_an_option_of_the_command_line_names_the_option(fitted):
+    said = run("fit", fitted / "sensors.csv", "--false-alarm-rate=1", code=2).stderr
+    assert "--false-alarm-rate must be" in said
+
+
+@pytest.mark.parametrize("normal", ["Ok", "OK "])
+def test_a_label_that_is_named_and_not_there_is_not_asked_for(tmp_path, normal, monkeypatch):
+    rows = tmp_path / "rows.csv"
+    rows.write_text("x,kind\n" + "".join(f"{i}.5,{'ab'[i % 2]}\n" for i in range(40)))
+    words = ("--label", "kind", "--normal", normal, "--out", tmp_path / "m.eqsep")
+    said = run("fit", rows, *words, code=2).stderr
+    expected = f"holds no row labelled {normal!r}, the normal label by --normal: it holds 'a' (20 r"
+    assert expected in said
+    with monkeypatch.context() as large:
+        large.setattr("eqsep.cli.fit.LARGE", 0)
+        assert expected in run("fit", rows, *words, code=2).stderr
+    rows.write_text(rows.read_text() + "7,\n")
+    said = run("fit", rows, *words, code=2).stderr
+    assert f"No label is {normal!r}: every label is a kind of anomaly, 'a' (20 rows), 'b'" in said
+    assert "and 1 row without a label. Correct --normal, or add rows without a label" in said
+
+
 def test_a_kind_with_one_row_is_left_out_of_an_evaluation(tmp_path):
     rows = [f"{i % 13}.5,{('a', 'b')[i % 2] if i % 10 == 0 else 'normal'}" for i in range(200)]
     rows[50] = "3.5,c"
@@ -334,6 +380,29 @@ def test_a_long_list_of_columns_is_not_taken_for_a_file(tmp_path):
     (tmp_path / "t.csv").write_text(f"size,{names}\n{rows}\n")
     result = run("fit", tmp_path / "t.csv", "--drop", names, "--out", tmp_path / "m.eqsep")
     assert "columns     1" in result.output
+
+
+def test_init_looks_for_leaks_of_the_likeliest_label_too(tmp_path):
+    cuts = ["Ideal" if i % 10 else "Poor" for i in range(400)]
+    rows = [f"{i * i % 17},{int(cut == 'Poor')},{cut}" for i, cut in enumerate(cuts)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,repaired,cut", *rows]))
+    drafted = run("init", tmp_path / "t.csv").stdout
+    assert '# label = "cut"  # CHECK' in drafted
+    assert '    # "repaired",  # tells anomalous rows from normal ones: ' in drafted
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i}.5,{i % 11}.25\n" for i in range(90)))
+    drafted = run("init", tmp_path / "t.csv", "--force").stdout
+    assert "With a label, eqsep fit warns of columns that\n# give it away, too." in drafted
+
+
+def test_a_report_says_by_what_a_column_was_left_out(folder, tmp_path):
+    rows, project = tmp_path / "sensors.csv", tmp_path / "eqsep.toml"
+    rows.write_text((folder / "sensors.csv").read_text())
+    rest = 'model = "m.eqsep"\nlabel = "status"\nnormal = "Ok"\nlandmarks = 30\n'
+    project.write_text(rest + 'drop = ["id", "note", "day"]\nfalse_alarm_rate = 0.05\n')
+    for words, by in [((), "by drop in eqsep.toml"), (("--drop", "id,note,day"), "by --drop")]:
+        run("fit", rows, *words, "--report", tmp_path / "page.html")
+        text = re.sub("<[^>]*>", "", (tmp_path / "page.html").read_text()).replace("\xa0", " ")
+        assert f"Left out: id ({by}), note ({by}), day ({by})." in text
 
 
 def test_a_grade_called_good_is_not_the_normal_label_unless_most_rows_have_it(tmp_path):

@@ -77,9 +77,9 @@ def few_above(*, doubted):
     return checks.check_threshold(0.9, np.zeros(10), of=checks.LEARNT, rate=0.01, doubted=doubted)
 
 
-def without_labels(y):
-    labels = read_row_labels(y, n_rows=len(y), normal=None)
-    settings = {"normal": None, "unlabelled": "auto", "rate": 0.01, "config": Config()}
+def without_labels(y, normal=None):
+    labels = read_row_labels(y, n_rows=len(y), normal=normal)
+    settings = {"normal": normal, "unlabelled": "auto", "rate": 0.01, "config": Config()}
     LabelReading.choose(labels, np.ones(len(y), dtype=int), given=True, **settings)
 
 
@@ -145,6 +145,10 @@ SAID = {  # how each topic comes about, and words of the command on it
         lambda: without_labels(["a", "a"]),
         "--normal LABEL, or add rows that are normal or without a label.",
     ),
+    "wrong_normal_label": (
+        lambda: without_labels(["a", "a"], "Ok"),
+        "'a' (2 rows), and none is 'Ok'. Correct --normal, or add rows that are normal",
+    ),
     "numbers_for_names": (
         lambda: read_row_labels(["1"], n_rows=1, normal=None, known=known()),
         "--normal 0 for example, or write names.",
@@ -158,8 +162,9 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "HighThresholdWarning": (
         lambda: few_above(doubted=False),
-        "Look at them with eqsep explain. Add normal rows or columns that show anomalies, leave "
-        "out others (--drop), or allow more false alarms: --false-alarm-rate 0.05.",
+        "run eqsep score on the learnt files with the column of labels (--keep), and look at the "
+        "normal rows with the highest scores. Add normal rows or columns that show anomalies, "
+        "leave out others (--drop), or allow more false alarms: --false-alarm-rate 0.05.",
     ),
     "UnusedDoubtWarning": (
         lambda: checks.check_doubt("doubted", kinds=()),

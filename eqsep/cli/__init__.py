@@ -1,6 +1,7 @@
 """The command `eqsep`: its commands, each imported when it runs, and what the project file adds."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -58,11 +59,12 @@ class _Commands(CommandGroup):
         command = self.plain(load(name), ctx)
         current_project.set(None)
         project = None if name == "init" else _project_near(words)
-        current_project.set(project)
         if project is None:
             _check_model_named(name, words)
         else:
             defaults = option_defaults(project, name, words)
+            said = {*_said(command, words), *project.values.keys() - defaults.keys()}
+            current_project.set(replace(project, overruled=said))
             ctx.default_map = {name: defaults | {"run": defaults}}  # of eqsep serve run
             words = with_model(project, name, words)
         return name, command, words
@@ -108,6 +110,15 @@ def option_defaults(project: Project, command: str, words: Sequence[str]) -> dic
     if "--like" in words:  # that model has settled them
         given = {key: value for key, value in given.items() if key not in ("window", "unlabelled")}
     return given
+
+
+def _said(command: Any, words: Sequence[str]) -> Iterator[str]:
+    """The parameters that a command line sets by their options."""
+    options = {word.split("=", 1)[0] for word in words}
+    for one in (command, *getattr(command, "commands", {}).values()):
+        for param in one.params:
+            if options & {*param.opts, *param.secondary_opts}:
+                yield param.name
 
 
 def with_model(project: Project, command: str, words: list[str]) -> list[str]:

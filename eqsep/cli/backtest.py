@@ -20,7 +20,7 @@ from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted, did_you_mean, quoted
 from eqsep.evaluation import Backtest, Contender, Fixed, Learning, Retrained, Schedule
 from eqsep.evaluation.peers import PEERS
-from eqsep.labels import NORMAL, natural_order
+from eqsep.labels import NORMAL, natural_order, with_counts
 from eqsep.progress import phase
 from eqsep.report.timelines import BacktestReport
 from eqsep.tables.reading import Table, UnreadableError
@@ -109,8 +109,8 @@ def backtest_files(
     if NORMAL not in kinds or len(kinds) < 2:
         raise UserError(
             f"A backtest takes rows labelled normal and anomalies, and column {spec.label!r} holds "
-            f"{quoted(kinds)}. Label both, or say what normal rows are called: "
-            f"{inputs.say_normal('LABEL')}."
+            f"{with_counts(Counter(kind.tolist()))}. Label both"
+            f"{', ' + inputs.or_name_normal(spec.normal) if NORMAL not in kinds else ''}."
         )
     if model is not None:
         notes += _check_shadow(model, rows, kind, str(rivals.shadow), time=time)

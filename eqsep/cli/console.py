@@ -38,6 +38,7 @@ _LOOK = 1.0  # seconds after which a log looks whether a line is due
 _MINUTE = 60.0  # seconds
 _WIDTH = 30  # characters of a bar
 _USAGE_ERROR: Any = typer.BadParameter.__base__  # of all mistakes in a command line
+_UNLIMITED = 10_000  # characters of a line in a file or a pipe: tables are as wide as they need be
 _LONGEST = 1000  # characters: longer ones are shown in part
 TERMINATED = [128 + number for number in ENDING_SIGNALS]  # exit codes after these signals
 
@@ -47,6 +48,8 @@ class Screen(Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
+        if not (self.file.isatty() or "COLUMNS" in os.environ or "width" in options):
+            self.width = _UNLIMITED
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -144,8 +147,14 @@ def print_errors() -> Iterator[None]:
         if isinstance(end.code, int) and end.code in TERMINATED:
             os._exit(end.code)  # the interpreter would abort on a thread that waits for the input
         raise
-    except (typer.Exit, typer.Abort, _USAGE_ERROR):
+    except (typer.Exit, typer.Abort):
         raise
+    except _USAGE_ERROR as error:
+        project, param = current_project.get(), getattr(error, "param", None)
+        if project is None or param is None or not project.gives(param.name):
+            raise
+        _print_error(UserError(f"{param.opts[0]}: {error.message.rstrip('.')}."), is_fault=False)
+        raise typer.Exit(2) from error
     except Exception as error:
         if debugging.get() and not isinstance(error, MemoryError):
             raise
@@ -162,10 +171,23 @@ def _print_error(error: Exception, *, is_fault: bool) -> None:
         return
     if isinstance(error, MemoryError):
         error = UserError("There is not enough memory. Take fewer rows or columns.")
-    print_stderr(f"Error: {sentence(error)}", style="red")
-    project = current_project.get()
+    text, project = sentence(error), current_project.get()
     if project is not None:
+        text = joined(text, _source(project, text))
+    print_stderr(f"Error: {text}", style="red")
+    if project is not None and str(project.path) not in text:
         print_stderr(f"Note: some options are those of {project.path}.")
+
+
+def _source(project: Project, error: str) -> str:
+    """Which key sets the value that an error is about, the first in quotes, unless it says so."""
+    value = re.search(r"'([^']+)'", error)
+    if value is None or project.path.name in error:
+        return ""
+    for key, given in project.values.items():
+        if project.gives(key) and value[1] in (given if isinstance(given, list) else [given]):
+            return f"{value[0]} comes from {project.named(key)}."
+    return ""
 
 
 @contextmanager
@@ -371,13 +393,15 @@ HINTS = {  # by topic, made of the message's fields
     "no_normal_label": "Say which label is normal, --normal LABEL, or {other}",
     "numbers_for_names": "Say which label is normal, --normal 0 for example, or write names.",
     "one_label": "Say which label is normal: --normal {label}, if these rows are.",
+    "wrong_normal_label": "Correct --normal, or {other}",
     "two_normal_labels": "Call them by one name; or say which one is normal, --normal {label} for "
     "example, if the others are kinds of anomaly.",
     "which_normal": "Name the normal one: --normal {label}, if that is it.",
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
     "allow a higher --false-alarm-rate.",
-    "HighThresholdWarning": "Look at them with eqsep explain. Add normal rows or columns that show "
-    "anomalies, leave out others (--drop), or allow more false alarms: "
+    "HighThresholdWarning": "To see them, run eqsep score on the learnt files with the column of "
+    "labels (--keep), and look at the normal rows with the highest scores. Add normal rows or "
+    "columns that show anomalies, leave out others (--drop), or allow more false alarms: "
     "--false-alarm-rate {rate:g}.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "
@@ -411,6 +435,7 @@ HINTS = {  # by topic, made of the message's fields
     "no_first_model": "Pass more rows, a shorter --delay, or a lower --first.",
 }
 _OPTION = re.compile(r"(pass |as |[Ll]eave out )?--([a-z-]+)(?: (\{[^}]*\}|[A-Z]+\b|\d+\b))?")
+_SAID = re.compile(r"--([a-z-]+)(?: ('[^']*'))?")
 OPTIONS = {"groups": "--group", "n_landmarks": "--landmarks", "y": "--label"}  # named otherwise
 
 
@@ -425,6 +450,8 @@ def in_command(message: Message) -> str:
     if isinstance(message, ParameterError):
         name = option(fields["parameter"])
         text = f"{name} must be {fields['expected']}, got {fields['got']!r}."
+    if (project := current_project.get()) is not None:
+        text = _SAID.sub(partial(_as_said, project), text)
     if message.topic in HINTS:
         hint = for_project(HINTS[message.topic]).format_map(fields)
     detail = for_project(DETAILS.get(message.topic, "")) if verbose.get() else ""
@@ -451,6 +478,12 @@ def _as_key(project: Project, option: re.Match[str]) -> str:
         return f"add {value} to {key} {where}"
     value = f'"{value}"' if str in KEYS[key] else value
     return f"{before.replace('pass', 'set')}{key} = {value} {where}"
+
+
+def _as_said(project: Project, option: re.Match[str]) -> str:
+    """An option and its value in a message as the key of the project file that set it, if so."""
+    key = option[1].replace("-", "_")
+    return project.named(key, option[2] or "") if project.gives(key) else option[0]
 
 
 def option(parameter: str) -> str:

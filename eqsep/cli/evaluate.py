@@ -228,6 +228,10 @@ def print_results(console: Screen, results: EvaluationReport) -> None:
     console.print(table(("", *results.headings), _cells(results), left=left))
     if results.names is not None:
         _print_names(console, results.names)
+    else:
+        enough = f"rows in enough {results.unit}s" if results.unit else "enough rows"
+        why = f"no kind of anomaly has {enough} to learn half of them and name the others"
+        console.print_line(f"Names are not measured: {why}.")
 
 
 def _print_names(console: Screen, tried: NamesTried) -> None:

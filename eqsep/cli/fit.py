@@ -20,6 +20,7 @@ from eqsep.cli import inputs, options
 from eqsep.cli.console import Screen, in_command, opt, print_warnings, progress, sentence
 from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.models import print_summary
+from eqsep.cli.project import NAME, current_project
 from eqsep.detector import Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
@@ -191,7 +192,9 @@ def write_fit_report(
         warnings=[*findings, *others],
         usage=Usage(model=str(model), label=label, options=words, words=in_command),
     )
-    asked = dict.fromkeys(spec.drop, "by --drop")
+    project = current_project.get()
+    by_file = project is not None and project.gives("drop")
+    asked = dict.fromkeys(spec.drop, f"by drop in {NAME}" if by_file else "by --drop")
     learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
     write_report(replace(report, learnt=learnt), path)
 
@@ -513,7 +516,8 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
     if spec.label is None:
         return data
     words = objects(sample.counts)  # labels as they are written
-    labels = spec.read_labels(pa.chunked_array([pa.array(words, pa.string())]))
+    column = pa.chunked_array([pa.array(words, pa.string())])
+    labels = spec.read_labels(column, times=sample.counts.values())
     if spec.seen:
         kept = labels.seen(spec.seen)
         words, labels = words[kept], labels.take(kept)

@@ -84,20 +84,29 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
     yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
     yield ""
-    if labels is None:
-        yield _unlabelled(rows)
-        normal, n_normal = "", rows.n_rows
+    last = rows.columns[-1]
+    likely = last if labels is None and _may_be_labels(last) else labels
+    counts = Counter[str]() if likely is None else likely.counts()
+    normal, why = _normal(counts) if counts else ("", "")
+    n_normal = rows.n_rows
+    if likely is None:
+        yield "# label: no column looks like labels; without one, all rows are normal"
+    elif labels is None:
+        check = f"CHECK: the last column may hold labels: {_shown(counts)}"
+        yield f"# label = {_quoted(likely.name)}  # {check}"
     else:
-        counts = labels.counts()
-        normal, why = _normal(counts)
         n_normal = counts.get(normal, rows.n_rows)
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
         unknown = "" if why == _BY_NAME else "# "
         yield f"{unknown}normal = {_quoted(normal)}  # {why}"
     yield ""
-    yield "# Columns to leave out: ids, dates, and what is only known together with the label."
+    if likely is None:
+        yield "# Columns to leave out: ids and dates. With a label, eqsep fit warns of columns that"
+        yield "# give it away, too."
+    else:
+        yield "# Columns to leave out: ids, dates, and what is only known together with the label."
     others = [column for column in rows.columns if column is not labels]
-    drops, hints = _drops(rows, others, labels, normal)
+    drops, hints = _drops(rows, others, likely, normal)
     yield "drop = [" if drops or hints else "drop = [  # none looks like an id"
     for name, why in drops.items():
         yield f"    {_quoted(name)},  # {why}"
@@ -135,14 +144,10 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     yield ""
 
 
-def _unlabelled(rows: Table) -> str:
-    """The line where no column looks like labels; the last one may still be."""
-    last = rows.columns[-1]
-    counts = last.counts()
-    if 1 < len(counts) <= _FEW_LABELS and last.kind in ("text", "number", "boolean"):
-        check = f"CHECK: the last column may hold labels: {_shown(counts)}"
-        return f"# label = {_quoted(last.name)}  # {check}"
-    return "# label: no column looks like labels; without one, all rows are normal"
+def _may_be_labels(last: Column) -> bool:
+    """Whether the last column, which does not look like labels, may still hold some."""
+    few = 1 < len(last.counts()) <= _FEW_LABELS
+    return few and last.kind in ("text", "number", "boolean")
 
 
 def _shown(counts: Counter[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.arrays import objects
-from eqsep.cli.console import for_project
 from eqsep.cli.project import NAME, current_project
 from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
@@ -403,9 +402,17 @@ class LabelColumn:
 
 
 def read_label_column(
-    column: pa.ChunkedArray, *, name: str, normal: Sequence[str] = (), missing: Sequence[str] = ()
+    column: pa.ChunkedArray,
+    *,
+    name: str,
+    normal: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    times: Iterable[int] | None = None,
 ) -> LabelColumn:
-    """The labels in a column; normal is the first word of `normal`, or else "normal", 0, …"""
+    """The labels in a column; normal is the first word of `normal`, or else "normal", 0, …
+
+    Each label stands for as many rows as `times` says.
+    """
     texts = label_texts(column, name, missing=missing)
     spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
     texts = _one_normal(_alike(texts, name, known=spelt), normal)
@@ -424,14 +431,15 @@ def read_label_column(
         )
     if not normal and not usual:
         rest = f", and rows without a label stand for the others, pass {say_normal(NORMAL)}."
-        raise _no_normal_label(name, texts, rest if None in texts else "")
+        raise _no_normal_label(name, _counts(texts, times), rest if None in texts else "")
     label = as_label(normal[0], known) if normal else usual[0]
     if not normal and label not in (NORMAL, "0"):
         warn(Note(f"Labels of {name}: {label!r} is the normal one. --normal names another."))
     if label not in known and None not in texts:
         raise UserError(
-            f"Column {name!r} holds no row labelled {label!r}, which is to be the normal one: it "
-            f"holds {quoted(known)}. Name the normal label with {for_project('--normal')}."
+            f"Column {name!r} holds no row labelled {label!r}, the normal label by --normal: it "
+            f"holds {_counts(texts, times)}. Correct the label, or add rows that are normal or "
+            f"without a label.{did_you_mean([label], known)}"
         )
     if NORMAL in known and label != NORMAL:
         both = say_normal(NORMAL, label)
@@ -443,13 +451,29 @@ def read_label_column(
     return LabelColumn(texts, label, name)
 
 
-def _no_normal_label(name: str, texts: np.ndarray, if_all_are_anomalies: str) -> UserError:
+def _no_normal_label(name: str, found: str, if_all_are_anomalies: str) -> UserError:
     hint = f" If these are all anomalies{if_all_are_anomalies}" if if_all_are_anomalies else ""
-    found = with_counts(Counter(text for text in texts if text is not None))
     say = say_normal("LABEL")
     return UserError(
         f"Say which label of column {name!r} is normal: {say}. It holds {found}.{hint}"
     )
+
+
+def _counts(texts: np.ndarray, times: Iterable[int] | None = None) -> str:
+    """The labels, each with its rows."""
+    rows: Counter[str] = Counter()
+    for text, n in zip(texts.tolist(), repeat(1) if times is None else times, strict=False):
+        rows.update({} if text is None else {text: n})
+    return with_counts(rows)
+
+
+def or_name_normal(named: Sequence[str], known: RowLabels | None = None) -> str:
+    """What else to do where no row is normal: correct the label that was named, or name one."""
+    learnt = None if known is None or known.labels is None else text_of(known.labels.classes[0])
+    if named:
+        return f"or correct --normal {named[0]!r}"
+    called = "" if learnt is None else f" if they are not called {learnt!r}, as in the model"
+    return f"or say what they are called{called}: {say_normal('LABEL')}"
 
 
 def _one_normal(texts: np.ndarray, normal: Sequence[str]) -> np.ndarray:
@@ -540,7 +564,7 @@ def y_for(
         )
     if labels is None and not by_number and None not in texts and not usual:
         if not normal and len(names) > 1:
-            raise _no_normal_label(name, texts, f", pass {say_normal(NORMAL)}.")
+            raise _no_normal_label(name, _counts(texts), f", pass {say_normal(NORMAL)}.")
         if [folded(word) for word in normal] == [NORMAL]:
             normal = ()
     if normal:
@@ -559,8 +583,9 @@ def _translated(
     normal = as_label(normal, known)
     if normal not in known:
         raise UserError(
-            f"--normal {normal!r} is not a label in column {name!r}, which holds {quoted(known)}. "
-            f"Name the one of normal rows, or leave out --normal where there are none."
+            f"--normal {normal!r} is not a label in column {name!r}, which holds {_counts(texts)}. "
+            f"Name the label of normal rows, or add such rows; to learn anomalies alone, leave out "
+            f"--normal."
         )
     words = {text: other or text for text in known} | {None: None, normal: word}
     return objects(words[text] for text in texts)
@@ -662,8 +687,10 @@ class InputSpec:
         table = files.joined(tables)
         return self.grouped.attach(as_read(table, plan), table), table
 
-    def read_labels(self, column: pa.ChunkedArray) -> LabelColumn:
-        return read_label_column(column, **self._label_options)
+    def read_labels(
+        self, column: pa.ChunkedArray, *, times: Iterable[int] | None = None
+    ) -> LabelColumn:
+        return read_label_column(column, times=times, **self._label_options)
 
     def labels_for(self, known: RowLabels, table: pa.Table) -> np.ndarray | None:
         """The labels of more rows, read as the `known` ones that a model has learnt."""

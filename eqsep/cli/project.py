@@ -1,10 +1,11 @@
 """The project file `eqsep.toml`: options written once, next to the data; the command line wins."""
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,15 @@ class Project:
 
     path: Path
     values: Mapping[str, Any]
+    lines: Mapping[str, int] = field(default_factory=dict)  # where each key stands
+    overruled: Collection[str] = ()  # keys whose value the command line sets
 
     @classmethod
     def read(cls, path: Path) -> "Project":
         """The project file at a path; refuses keys and values that no command knows."""
         try:
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            content = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UserError(f"{path} is not valid TOML: {error}.") from error
         unknown = [key for key in content if key not in KEYS]
@@ -52,7 +56,17 @@ class Project:
                 content[key] = str(value)
             elif KEYS[key] == _TEXTS:
                 content[key] = list(map(str, value if isinstance(value, list) else [value]))
-        return cls(path, content)
+        keys = (re.match(r"\s*(\w+)\s*=", line) for line in text.splitlines())
+        return cls(path, content, {key[1]: n for n, key in enumerate(keys, 1) if key})
+
+    def gives(self, key: str) -> bool:
+        """Whether the value of an option comes from here."""
+        return key in self.values and key not in self.overruled
+
+    def named(self, key: str, value: str = "") -> str:
+        """A key, with its value if given, and where it stands."""
+        line = f" (line {self.lines[key]})" if key in self.lines else ""
+        return f"{key}{value and f' = {value}'} in {self.path}{line}"
 
     @property
     def model(self) -> str | None:

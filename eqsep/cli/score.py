@@ -141,7 +141,7 @@ class Tally:
         rows, alarms = counted(self.rows, "row"), counted(self.alarms, "alarm")
         share = self.alarms / max(self.rows, 1)
         text = f"{rows}, {alarms} ({share:.1%}), {now - self.started:.1f} s"
-        if later:  # the first piece waits for compiled code
+        if later and later >= self.first_rows:  # which waits for compiled code
             text += f", {later / max(now - self.warm, 1e-9):,.0f} rows/s after the first piece"
         if self.needed > 1:
             text += f"; --fdr tells {self.needed:,} alarms or more, or none (fewer could be chance)"

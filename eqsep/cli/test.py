@@ -1,5 +1,6 @@
 """`eqsep test`: a model on labelled rows that it has not learnt."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from eqsep.detector.calibration import NO_PROMISE
 from eqsep.errors import UserError, counted
 from eqsep.evaluation import AssessedKind, Assessment, Names, Review, Share
 from eqsep.io.files import cast
-from eqsep.labels import NORMAL, WITHOUT, read_row_labels
+from eqsep.labels import NORMAL, WITHOUT, read_row_labels, with_counts
 from eqsep.report import write_report
 from eqsep.report.assessments import CHANCE_DELAYS, AssessmentReport, assessment_report
 from eqsep.tables.reading import Table
@@ -160,9 +161,9 @@ def assess_files(
         notes.append(f"Left out: {counted(len(kind) - len(known), 'row')} {WITHOUT}.")
     if NORMAL not in kind:
         raise UserError(
-            f"A test measures false alarms, and column {label!r} holds no row that is normal: its "
-            f"kinds are {', '.join(sorted(set(kind.tolist())))}. Add normal rows, or say what they "
-            f"are called: {inputs.say_normal('LABEL')}."
+            f"A test measures false alarms, and column {label!r} holds no row that is normal: it "
+            f"holds {with_counts(Counter(kind.tolist()))}. Add normal rows, "
+            f"{inputs.or_name_normal(spec.normal, detector.model_.evidence.labels)}."
         )
     if set(kind[known].tolist()) == {NORMAL}:
         notes.append(
@@ -264,17 +265,17 @@ def name_lines(names: Names) -> dict[str, str]:
     if names.right.total:
         forest = "" if names.forest is None else f"; a random forest {names.forest.value:.2%}"
         lines["names right"] = f"{_percent(names.right)} named alarms of seen kinds{forest}"
+    elif names.called_unseen.total:
+        lines["names right"] = "none to measure: no row of a seen kind raises a named alarm"
     if names.sets is not None and len(names.seen) > 1:
         lines["sets of kinds"] = (
             f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered)} alarms have "
             f"theirs, promised {names.sets.promised:.0%}"
         )
     if names.called_unseen.total:
-        verdict = "" if names.promise is None else f": {names.promise.verdict}"
-        lines["called unseen"] = (
-            f"{_percent(names.called_unseen)} rows of seen kinds; promised at most "
-            f"{names.rate:.2%}{verdict}"
-        )
+        promised = f"promised at most {names.rate:.2%}: {names.judged}"
+        promised = NO_PROMISE if names.judged == NO_PROMISE else promised
+        lines["called unseen"] = f"{_percent(names.called_unseen)} rows of seen kinds; {promised}"
     if names.power.total:
         lines["named unseen"] = f"{_percent(names.power)} alarms of unseen kinds"
     return lines
@@ -310,9 +311,10 @@ def _name_rows(names: Names) -> _Cells:
 def _top_rows(found: Assessment) -> _Cells:
     for one in found.top:
         what = "incidents" if one.incidents else "rows"
-        among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
+        among = f"{what} of each {one.among} ({one.groups:,})"
+        among = f"all {what}" if one.among == "all" else among
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
-        yield f"{what} {among}", *looked, interval(one.precision), interval(one.recall)
+        yield among, *looked, interval(one.precision), interval(one.recall)
 
 
 def _delay_rows(report: AssessmentReport) -> _Cells:

@@ -29,7 +29,13 @@ from eqsep.detector.score import kernel_over
 from eqsep.errors import ParameterError, UserError, UserTypeError, warn
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.progress import phase
-from eqsep.tables.reading import is_stream, large_in_batches, read_table, with_groups
+from eqsep.tables.reading import (
+    check_no_labels,
+    is_stream,
+    large_in_batches,
+    read_table,
+    with_groups,
+)
 
 DEVICES = ("cpu", "cuda", "auto")
 _FROM_CONFIG = ("n_landmarks", "bandwidth", "alpha", "unlabelled_weight")
@@ -241,6 +247,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             window = self.window if first.plan is None else first.plan.windows
             fit = first.to_stream(batches_of(X, y, groups, time, sample_weight, window=window), rng)
         else:
+            check_no_labels(X)
             table = with_groups(read_table(X, name=type(self).__name__), groups, time)
             if sample_weight is not None:
                 table, y = with_weight(table, y, sample_weight)

@@ -1,5 +1,6 @@
 """Plan: what the first rows decide, fixed afterwards so that models can be merged."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,8 +14,8 @@ from eqsep.detector.config import Config
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
 from eqsep.detector.runs import Runs, Windows
 from eqsep.detector.score import Terms
-from eqsep.errors import UserError, quoted
-from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
+from eqsep.errors import UserError, counted
+from eqsep.labels import UNLABELLED, RowLabels, read_row_labels, with_counts
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Learnt
 from eqsep.tables.reading import Table, by_number, read_table, row_parts, with_groups
@@ -103,21 +104,23 @@ def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, g
     if (labels.code == 0).any() or not labelled:
         return
     wanted = "0, False or 'normal'" if normal is None else repr(normal)
-    found = f"every label ({quoted(labels.kinds, most=8)}) is a kind of anomaly"
+    rows = {kind: int(counts[labels.code == i + 1].sum()) for i, kind in enumerate(labels.kinds)}
+    found = f"every label is a kind of anomaly, {with_counts(Counter(rows))}"
     alike = {kind.strip().casefold() for kind in labels.kinds}
     if not unlabelled:
         message = f"Normal rows are needed, got one class only: {found}, and none is {wanted}."
         other = "add rows that are normal or without a label."
     elif labelled >= unlabelled or str(normal).strip().casefold() in alike:
         message = (
-            f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
-            f"none."
+            f"No label is {wanted}: {found}, and {counted(unlabelled, 'row')} without a label."
         )
         other = "add rows without a label, if these are to be the normal ones."
     else:
         return
-    hint = f"Say which label is normal, normal=..., or {other}"
-    raise UserError(message, hint=hint, topic="no_normal_label", other=other)
+    hint, topic = f"Say which label is normal, normal=..., or {other}", "no_normal_label"
+    if normal is not None:
+        hint, topic = f"Correct normal={normal!r}, or {other}", "wrong_normal_label"
+    raise UserError(message, hint=hint, topic=topic, other=other)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from eqsep.detector.calibration import NO_PROMISE
 from eqsep.detector.detector import Detector
+from eqsep.detector.holdout import Grouping
 from eqsep.detector.model import Model, Verdicts
 from eqsep.detector.namer import COVERAGE, KindSets
 from eqsep.evaluation.peers import PEERS
@@ -108,6 +110,7 @@ class Names:
     #: Whether that is kept. None if it is not promised, or if rows come in groups, in which they
     #: are alike: a count of rows cannot tell.
     promise: Promise | None = None
+    unit: str = ""  #: What rows come in, if in groups: "group" or "time block".
     #: Of the alarms of seen kinds that are named, those that a random forest, grown on the rows
     #: that the detector names alarms by, names right. None if only one kind is seen.
     forest: Share | None = None
@@ -132,6 +135,14 @@ class Names:
         """Of the alarms of unseen kinds, those that are called "unseen"."""
         own = self._of({one.kind for one in self.kinds} - {self.normal, *self.seen})
         return Share.counted(sum(one.unseen for one in own), sum(one.alarms for one in own))
+
+    @property
+    def judged(self) -> str:
+        """Whether the promise on "unseen" is kept, or why that cannot be said."""
+        if self.promise is not None:
+            return str(self.promise.verdict)
+        alike = f"not judged, as rows of one {self.unit} are alike"
+        return alike if self.unit else NO_PROMISE
 
     def _of(self, names: Collection[str]) -> list[NamedKind]:
         return [one for one in self.kinds if one.kind in names]
@@ -175,7 +186,8 @@ def names_given(
         sets=_sets(sets, kind, np.flatnonzero(seen)) if seen.any() else None,
         reliability=Reliability.of(verdicts.kind_probability[named], right),
     )
-    return replace(names, promise=_promise(model, names.called_unseen))
+    promise, unit = _promise(model, names.called_unseen)
+    return replace(names, promise=promise, unit=unit)
 
 
 def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
@@ -184,18 +196,19 @@ def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
     return SetsFound(COVERAGE, covered, float(np.mean([len(names) for _, names in own])))
 
 
-def _promise(model: Model, called: Share) -> Promise | None:
-    """Whether rows of seen kinds are called "unseen" at the promised rate."""
+def _promise(model: Model, called: Share) -> tuple[Promise | None, str]:
+    """Whether rows of seen kinds are called "unseen" at the promised rate, or their groups."""
     judges = model.namer.judges
     if judges is None or not model.namer.has_promise or not called.total:
-        return None
+        return None, ""
     if len(model.evidence.kinds.groups):
-        return None
+        assert model.plan.holdout.grouping is not None
+        return None, model.plan.holdout.grouping.unit
     weight = judges.all_ranks.weight  # rows of a common kind stand for several
     n, rate = int(weight.sum() ** 2 / (weight**2).sum()), float(model.promise.unseen_rate)
     rank = math.floor(rate * (n + 1) + 1e-9)
     kept = kept_promise(called.count, called.total, rate=rate, rank=rank, held_out=n)
-    return replace(kept, unit="anomalous row")
+    return replace(kept, unit="anomalous row"), ""
 
 
 @dataclass(frozen=True)
@@ -212,10 +225,13 @@ def try_names(
     """Names by clones fitted to half of the rows of each kind; None if no kind can be divided.
 
     One is fitted to all kinds, one without half of them, drawn at random, for the power of
-    "unseen". Rows of one group stay together.
+    "unseen". Rows of one group, or else of one block of time, stay together.
     """
     rng = np.random.default_rng(random_state)
-    unit = np.arange(len(kind)) if table.groups is None else table.groups.group
+    groups = table.groups
+    unit = np.arange(len(kind)) if groups is None else groups.group
+    if groups is not None and groups.columns[0] is None:
+        unit = Grouping.of(groups).units(groups, key=0)
     labels = np.where(kind == normal, NORMAL, kind).astype(object)
     first = np.zeros(len(kind), dtype=bool)
     names, counts = np.unique(kind, return_counts=True)

@@ -43,7 +43,8 @@ def read_table(
     categorical : str or iterable of str
         Columns of categories, even if they look like numbers.
     label : str, default=None
-        The column of labels, which is kept as it is written.
+        The column of labels, which is kept as it is written. It is marked, and a Detector refuses
+        to learn it: pass `table.drop_columns([label])` and `table[label]`.
     **options
         How text is written, if that should not be inferred: `delimiter`, `header` (a bool),
         `decimal`, `thousands`, `encoding`, `skip` (lines before the table), `missing` (words for

@@ -31,7 +31,7 @@ _MOST_HEADERS = 3
 _GAP = re.compile(r"\s{2,}|\t")
 _FEWEST = 3  # lines from which blanks below each other may divide columns
 _MANY = 10  # lines from which they count more than two spaces between values
-_MOST_TITLES = 12
+_MOST_TITLES = 100  # lines; below them are at least as many to look at
 Row = list[str]
 
 
@@ -245,10 +245,10 @@ def _split(lines: Sequence[str], split: Callable[[str], Row]) -> _Form:
 
 def _after_titles(form: _Form) -> _Form:
     """The same without titles: lines of one value before the table."""
-    width = Counter(len(row) for row, _ in form.rows).most_common(1)[0][0]
     first = [sum(bool(value.strip()) for value in row) for row, _ in form.rows[:_MOST_TITLES]]
     n = next((i for i, n_values in enumerate(first) if n_values > 1), len(first))
-    header = form.rows[n][0] if 0 < n < len(form.rows) else []
+    header, *below = [row for row, _ in form.rows[n:]] if 0 < n < len(form.rows) else [[]]
+    width = Counter(map(len, below)).most_common(1)[0][0] if len(below) > 1 else 0
     has_names = len(header) == width > 1 and not any(map(is_number, header))
     return replace(form, titles=n) if has_names else form
 

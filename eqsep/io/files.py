@@ -24,6 +24,7 @@ from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged
 from eqsep.io.text import BadRows, CsvFile, JsonFile
 from eqsep.progress import expect, reporter
 from eqsep.tables.batches import record_batches
+from eqsep.tables.reading import LABELS
 
 if TYPE_CHECKING:
     from pyarrow import dataset
@@ -338,8 +339,12 @@ def count_values(path: str) -> int:
 def with_categories(
     table: pa.Table, categorical: Iterable[str], *, labels: Sequence[str] = ()
 ) -> pa.Table:
-    """The table with some columns as categories; notes constant columns, except labels."""
+    """The table with some columns as categories, and labels marked; notes constant columns."""
     _note_same(table.drop_columns(list(labels)))
+    for name in labels:
+        index = table.schema.get_field_index(name)
+        field = table.schema.field(index).with_metadata({LABELS: b"true"})
+        table = table.set_column(index, field, table.column(index))
     for name in categorical:
         column = table.column(name)
         if not pa.types.is_dictionary(column.type):

@@ -12,7 +12,7 @@ import numpy as np
 
 from eqsep.arrays import device, namespace, objects
 from eqsep.errors import UserError, quoted
-from eqsep.tables.reading import Column, RowGroups, Table, is_dataset, read_table
+from eqsep.tables.reading import Column, RowGroups, Table, check_no_labels, is_dataset, read_table
 
 CELLS_AT_ONCE = 1_000_000  # rows times columns of a batch that is read from a dataset
 FEWEST_ROWS, MOST_ROWS = 1024, 32_768
@@ -160,6 +160,7 @@ def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[T
     wanted: list[str] | None = None
     named = True
     for number, (X, y) in enumerate(batches, 1):
+        check_no_labels(X)
         table = read_table(X, name=name)
         columns = {column.name: column for column in table.columns}
         if wanted is None:

@@ -36,6 +36,7 @@ _TRUTHS = {"0": "False", "1": "True", "false": "False", "true": "True"}
 _ALSO_READ = {("boolean", "number"), ("number", "duration")}
 NOTATION = b"eqsep.notation"  # in the metadata of a field: how text wrote the values
 PLAINLY = {NOTATION: b"{}"}
+LABELS = b"eqsep.labels"  # in the metadata of the field that holds the labels
 MOST_CELLS = 2**28  # numbers of a sparse matrix made dense
 LARGE, AT_ONCE = 40_000_000, 4_000_000  # numbers that are learnt in batches, and of a batch
 NUMERIC = ("number", "date", "duration")  # kinds of columns
@@ -486,6 +487,18 @@ def _notations(X: Any) -> dict[str, dict[str, Any]]:
     said = {field.name: (field.metadata or {}).get(NOTATION) for field in X.schema}
     states = {name: json.loads(text) for name, text in said.items() if text is not None}
     return {n: {k: v for k, v in s.items() if k != "certain"} for n, s in states.items()}
+
+
+def check_no_labels(X: Any) -> None:
+    """Refuse to learn an Arrow table with its labels, which `eqsep.io.read_table` marks."""
+    if not hasattr(getattr(X, "schema", None), "metadata"):
+        return
+    for name in (one.name for one in X.schema if LABELS in (one.metadata or {})):
+        raise UserError(
+            f"Column {name!r} of X holds the labels, as read_table(label={name!r}) has marked it: "
+            f"it would be learnt like any other column.",
+            hint=f"Pass it apart: fit(table.drop_columns([{name!r}]), table[{name!r}]).",
+        )
 
 
 def is_stream(X: Any) -> bool:
