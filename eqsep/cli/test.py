@@ -264,6 +264,11 @@ def name_lines(names: Names) -> dict[str, str]:
     if names.right.total:
         forest = "" if names.forest is None else f"; a random forest {names.forest.value:.2%}"
         lines["names right"] = f"{_percent(names.right)} named alarms of seen kinds{forest}"
+    if names.false.count:
+        lines["named falsely"] = (
+            f"{_percent(names.false)} alarms with the name of a seen kind are normal rows; the "
+            f"probability of a name does not count these"
+        )
     if names.sets is not None and len(names.seen) > 1:
         lines["sets of kinds"] = (
             f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered)} alarms have "
