@@ -71,6 +71,17 @@ def test_a_sound_table_gets_no_warning(found, damage):
     assert not {w for w, came, _ in found(damage) if came and not w.startswith("advice")}
 
 
+def test_dates_are_audited_as_a_user_sees_them(audit):
+    """Rows of a later time pass where other columns decide: none is warned of then."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(700, 10))).add_prefix("x")
+    table = audit.Rows(frame, np.repeat(["normal", "hot"], [660, 40]))
+    said = audit.said_of(audit.DAMAGES["dates"](table, np.random.default_rng(0)))
+    assert not said.of("DateColumnWarning")
+    assert not said.of("NewDateWarning")
+    assert list(audit.dated(said, "NewDateWarning")) == []
+
+
 def test_a_warning_that_is_false_and_one_that_is_missing_are_counted(audit):
     verdicts = [
         *(audit.Verdict("A", came=True, right=True),) * 3,

@@ -33,6 +33,8 @@ def rows(how: str, *, seed: int = 0) -> pd.DataFrame:
         X[N * 7 // 10 :, 1] += 2
     if how == "trend":
         X[:, 1] += np.linspace(0, 4, N)
+    if how == "season":  # a bit more than one round
+        X[:, 1] += 4 * np.sin(np.linspace(0, 2.2 * np.pi, N))
     return pd.DataFrame(X, columns=["a", "b", "c"]).assign(t=np.arange(N))
 
 
@@ -51,11 +53,24 @@ def fitted(frame: pd.DataFrame, **more) -> tuple[Detector, list[str]]:
 def test_rows_that_change_are_said_with_the_rate_and_the_column(how):
     found, told = fitted(rows(how))
     (text,) = told
-    assert text.startswith("Rows change over time, most of all in column 'b': the promise of 5% ")
-    broken = float(text.split("would be ")[1].split("%")[0])
+    assert text.startswith("Rows change over time, most of all in column 'b': fits to earlier rows")
+    assert "where 5% is promised" in text
+    broken = float(text.split("false alarms on ")[1].split("%")[0])
     assert 7.5 < broken < 40
     assert found.caution_.category is DriftWarning
     assert found.caution_.message in text
+
+
+def test_it_is_said_that_the_promise_fails_only_if_it_does_on_the_last_rows_too():
+    """Fits to a part of a year fail, but the model, which has seen all of it, does not."""
+    fails, (trend,) = fitted(rows("trend"))
+    holds, (season,) = fitted(rows("season"))
+    assert "The promise does not hold while rows go on changing." in trend
+    assert "of the last rows, as chance allows. The promise may hold if rows to come" in season
+    assert [one.caution_.fields["goes_on"] for one in (fails, holds)] == [1, 0]
+    for found, what in ((fails, "Do not rely on the promise yet"), (holds, "Measure the promise")):
+        report = detector_report(found, HeldOut(rows("still")[:200], np.full(200, "normal")))
+        assert report.answer.steps[0].what.startswith(what)
 
 
 @pytest.mark.parametrize("how", ["still", "following"])

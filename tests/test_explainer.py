@@ -347,3 +347,14 @@ def test_values_like_those_of_normal_rows_nearby_are_no_reasons_if_there_are_oth
         assert len(usual) == 1
         kinds_of_rows += usual
     assert kinds_of_rows.count(False) > 30
+
+
+def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 1)) + [[0.0, 0.0]] + 0.05 * rng.normal(size=(600, 2))
+    detector = Detector(config=Config.fast(), bandwidth=1.0, random_state=0).fit(X)
+    apart, far = detector.explain([[0.9, -0.9], [9.0, 9.0]])
+    assert (apart.combined, far.combined) == (True, False)
+    line = "  no single column is unusual; the combination of these is:"
+    assert str(apart).splitlines()[1] == line
+    assert line not in str(far)

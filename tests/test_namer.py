@@ -297,6 +297,22 @@ def test_alarms_of_seen_kinds_are_called_unseen_at_the_rate_and_have_their_kind_
     assert unseen.mean(axis=0)[1] > 0.1
 
 
+def test_a_model_knows_how_well_it_names_learnt_rows_judged_without_themselves(fitted, tmp_path):
+    """About as well as new rows of the same kinds."""
+    expected = fitted.model_.namer.expected
+    X, kind = rows(9, normal=0, pump=2_000, valve=2_000, leak=600)
+    packed = fitted.plan_.encoder.pack(fitted.plan_.encode(X))
+    likeliest = fitted.model_.namer.probabilities(packed).argmax(axis=1)
+    right = np.mean(np.array(fitted.kinds_)[likeliest] == kind)
+    assert expected.right == pytest.approx(right, abs=0.03)
+    assert expected.right < 0.95 <= expected.covered
+    assert 1.1 < expected.size < 2
+    fitted.save(tmp_path / "model.eqsep")
+    assert load_model(tmp_path / "model.eqsep").model_.namer.expected == expected
+    assert detector().fit(*rows(0, pump=60)).model_.namer.expected is None
+    assert detector().fit(rows(0)[0]).model_.namer.expected is None
+
+
 def test_probabilities_of_names_are_shares_of_right_ones():
     right, said = [], []
     for seed in range(4):

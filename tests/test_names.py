@@ -79,6 +79,7 @@ def test_names_are_counted_by_hand():
     sets = [("pump",), ("valve", "pump"), ("unseen", "pump"), ("valve",), ()]
     names = counted(kind, given, sets=[*sets, ("unseen", "valve"), ("pump",), ("unseen", "pump")])
     assert (names.right.count, names.right.total) == (2, 3)
+    assert (names.false.count, names.false.total) == (0, 4)
     assert (names.called_unseen.count, names.called_unseen.total) == (1, 5)
     assert (names.power.count, names.power.total) == (1, 2)
     assert (names.sets.covered.count, names.sets.covered.total) == (4, 4)
@@ -87,6 +88,17 @@ def test_names_are_counted_by_hand():
     by_kind = {one.kind: (one.alarms, one.right, one.other, one.unseen) for one in names.kinds}
     assert by_kind["pump"] == (3, 1, 1, 1)
     assert by_kind["leak"] == (2, 0, 1, 1)
+
+
+def test_false_alarms_with_the_name_of_a_kind_are_counted_and_said():
+    """No probability of a name counts them: 3 of 5 alarms called "pump" are normal rows."""
+    kind, given = ["pump"] * 2 + ["normal"] * 5, ["pump"] * 5 + ["unseen", "normal"]
+    names = counted(kind, given)
+    assert (names.right.count, names.right.total) == (2, 2)
+    assert (names.false.count, names.false.total) == (3, 5)
+    told = name_lines(names)["named falsely"]
+    assert told.startswith("60.00% [")
+    assert "of 5 alarms with the name of a seen kind are normal rows; the probability" in told
 
 
 def test_the_calibration_error_is_the_mean_distance_of_probability_and_share():
@@ -130,7 +142,8 @@ def test_the_line_of_called_unseen_has_a_verdict_or_says_why_not(fields, said):
 def test_the_command_says_accuracy_beside_a_forest_sets_and_promises(report):
     names = report.assessment.names
     told = name_lines(names)
-    assert list(told) == ["names right", "sets of kinds", "called unseen", "named unseen"]
+    others = ["sets of kinds", "called unseen", "named unseen"]
+    assert list(told) == ["names right", *["named falsely"] * bool(names.false.count), *others]
     assert told["names right"].startswith(f"{names.right.value:.2%} [")
     assert told["names right"].endswith(f"; a random forest {names.forest.value:.2%}")
     assert names.forest.total == names.right.total

@@ -53,6 +53,24 @@ def report(detector, new):
     )
 
 
+def test_the_sizes_of_a_copy_are_said_and_that_few_rows_find_too_little(detector, new):
+    """The shares are of the copy: with a few rows of a kind it finds less than the model."""
+    old = payments(0)
+    rows = np.isin(old.kind, ["normal", "takeover"])
+    rows[np.flatnonzero(old.kind == "takeover")[4:]] = False
+    copy = Detector(n_landmarks=60, bandwidth=1.0, random_state=0, config=Config.fast())
+    copy.fit(old.X[rows], old.kind[rows])
+    held = HeldOut(new.X, new.kind, detector=copy)
+    found = detector_report(detector, held)
+    learnt = detector.model_.namer.learnt_by_kind
+    assert found.copied == {kind: (4 * (kind == "takeover"), learnt[kind]) for kind in learnt}
+    page = Page(html(found))
+    (said,) = (p["text"] for p in page.all("p") if "The copy has learnt fewer" in p["text"])
+    assert f"4 of {learnt['takeover']:.0f} rows of takeover" in said
+    assert "are rather too low than too high" in said
+    assert "The copy has learnt" not in html(replace(found, copied={}))
+
+
 @pytest.fixture(scope="module")
 def brief(report):
     """The same with the picture of one column alone."""

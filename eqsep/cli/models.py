@@ -265,7 +265,9 @@ def _names(model: Model) -> dict[str, str]:
         f"on it alone"
         for kind, n in sorted(model.namer.short_kinds(1 - COVERAGE).items())
     )
-    return {"names": "; ".join([promise, *rare])}
+    expected = model.namer.expected
+    named = [] if expected is None else [str(expected)]
+    return {"names": "; ".join([promise, *named, *rare])}
 
 
 _LABEL = opt(None, "COLUMN", "The column of the labels that the rows were learnt with.")

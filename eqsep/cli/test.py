@@ -267,6 +267,11 @@ def name_lines(names: Names) -> dict[str, str]:
         lines["names right"] = f"{_percent(names.right)} named alarms of seen kinds{forest}"
     elif names.called_unseen.total:
         lines["names right"] = "none to measure: no row of a seen kind raises a named alarm"
+    if names.false.count:
+        lines["named falsely"] = (
+            f"{_percent(names.false)} alarms with the name of a seen kind are normal rows; the "
+            f"probability of a name does not count these"
+        )
     if names.sets is not None and len(names.seen) > 1:
         lines["sets of kinds"] = (
             f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered)} alarms have "

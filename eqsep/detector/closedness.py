@@ -8,10 +8,9 @@ from sklearn.utils import check_random_state
 
 from eqsep.arrays import objects
 from eqsep.detector.audit import Fitted
-from eqsep.detector.model import Model
+from eqsep.detector.model import NEW_NAME, Model
 from eqsep.tables.reading import NUMERIC, WRITERS, Column
 
-NEW_NAME = "(new name)"
 _DAY = 86_400.0
 _INSIDE, _OUTSIDE = 31, 25  # values that are tried
 NEAR = 0.5  # ranges of the normal rows beyond them: who rings later rings late

@@ -19,6 +19,7 @@ _ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it 
 _LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
 _NEAR = 50  # normal rows around a row
 _FEW = 0.1  # of them have a value as far out, if it is unusual
+COMBINED = "no single column is unusual; the combination of these is:"
 _LEAST_SHOWN = 0.01  # of the difference in score: what adds less is not worth a line
 
 
@@ -43,6 +44,9 @@ class Explanation:
     nearest_normal: dict[str, str]  #: its values; it is one of those kept that raise no alarm
     nearest_kind: str | None  #: the seen kind that the row is most like; None if no kind was seen
     likeness: float  #: how much it is like that kind: about 1 for a row of it, 0 for none
+    #: whether no column of the reasons is unusual by itself: of all kept normal rows a tenth or
+    #: more have a value as high, and as many one as low, or the same name
+    combined: bool = False
 
     def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float]:
         """The reasons worth a line, and what is left: rounded, all add up to the rounded score."""
@@ -54,6 +58,7 @@ class Explanation:
     def __str__(self) -> str:
         """One line for each reason worth it, and one for the nearest kind."""
         lines = [f"score {self.score:.3f}; the nearest normal row scores {self.base:.3f}"]
+        lines += [f"  {COMBINED}"] * self.combined
         reasons, rest = self.shown()
         for reason in reasons:
             lines.append(
@@ -116,6 +121,7 @@ class Explainer:
                         nearest_normal=self._values(n),
                         nearest_kind=kinds[kind],
                         likeness=float(likeness[start + i, kind]),
+                        combined=bool(self._are_usual(rows[i], self._normal[0])[best].all()),
                     )
                 )
         return out
@@ -194,15 +200,18 @@ class Explainer:
         A value is usual if a tenth or more of the normal rows around have one as high, and one as
         low, or the same name. Such columns are no reasons, unless no others are left.
         """
-        first = np.unique(self.plan.encoder.source, return_index=True)[1]
         for row, around, adds in zip(rows, self._normal[0][near], share, strict=True):
-            far = np.minimum((around >= row).sum(axis=0), (around <= row).sum(axis=0))
-            usual = np.minimum.reduceat(far, first) >= max(_FEW * len(around), 1)
-            counts = (adds > 0) & ~usual
+            counts = (adds > 0) & ~self._are_usual(row, around)
             if top >= len(adds) or not counts.any():
                 counts[:] = True
             order = np.argsort(-adds, kind="stable")
             yield order[counts[order]][:top]
+
+    def _are_usual(self, row: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Which columns of a row have a value as usual among others as `_reasons` says."""
+        first = np.unique(self.plan.encoder.source, return_index=True)[1]
+        far = np.minimum((others >= row).sum(axis=0), (others <= row).sum(axis=0))
+        return np.asarray(np.minimum.reduceat(far, first) >= max(_FEW * len(others), 1))
 
     def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The normal rows nearby, nearest first, the scores of both, and what each column adds."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score, fetched, leaf_votes
 from eqsep.errors import UserError, warn
 from eqsep.labels import NORMAL
+from eqsep.tables.encodings import Category
 from eqsep.tables.reading import Column, read_table, with_groups
 
 
@@ -30,7 +31,7 @@ class Verdicts(NamedTuple):
     p_value: np.ndarray
     alarm: np.ndarray
     kind: np.ndarray  # "normal" for a row that passes; for an alarm a seen kind, or "unseen"
-    kind_probability: np.ndarray  # that the kind of an alarm is right; NaN where it is not known
+    kind_probability: np.ndarray  # of the kind, if the alarm is not a false one; NaN: not known
 
     def columns(self) -> dict[str, np.ndarray]:
         """The arrays by their names."""
@@ -47,7 +48,8 @@ class Verdicts(NamedTuple):
 VERDICTS = Verdicts._fields
 _ENOUGH_HELD_OUT = 10  # anomalies: fewer measure nothing
 _MOST_VARIED = 500  # held-out rows with other dates
-_FAR_OUT, _N_MADE_UP = 9.0, 50  # encoded columns: added to each, of so many rows
+NEW_NAME = "(new name)"
+_FAR_OUT, _N_MADE_UP = 100.0, 50  # ranges of each column, and rows that are made up
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -166,16 +168,31 @@ class Model(WithoutCaches):
         return [finding for finding in found if finding.fields["column"] in columns]
 
     def check_threshold(self) -> list[Finding]:
-        """A finding if few anomalies, held out, learnt or made up, score above the threshold."""
+        """A finding if few anomalies, held out or learnt, or made-up rows exceed the threshold."""
         terms, scores, of = self.plan.terms, self.calibration.anomaly_scores, checks.HELD_OUT
-        if len(scores) < _ENOUGH_HELD_OUT and self.kinds:
+        if len(scores) < _ENOUGH_HELD_OUT:
             scores, of = self._scores_of(terms.landmarks[~terms.is_normal]), checks.LEARNT
-        elif not self.kinds:
-            rows = terms.landmarks[terms.is_normal][:_N_MADE_UP]
-            far = np.random.RandomState(0).choice([-_FAR_OUT, _FAR_OUT], size=rows.shape)
-            scores, of = self._scores_of(rows + far.astype(rows.dtype)), checks.MADE_UP
         rate, doubted = self.promise.false_alarm_rate, self.plan.labels.doubts_calibration
-        return checks.check_threshold(self.threshold, scores, of=of, rate=rate, doubted=doubted)
+        check = partial(checks.check_threshold, self.threshold, rate=rate)
+        if found := check(scores, of=of, doubted=doubted):
+            return found
+        return check(self._scores_of(self._far_rows()), of=checks.MADE_UP, doubted=False)
+
+    def _far_rows(self) -> np.ndarray:
+        """Made-up rows: each column far above or below all that was learnt, or a new name."""
+        terms, encoder, rng = self.plan.terms, self.plan.encoder, np.random.RandomState(0)
+        rows: np.ndarray = terms.landmarks[terms.is_normal][:_N_MADE_UP].copy()
+        for index, (name, learnt) in enumerate(encoder.by_name.items()):
+            if learnt is None:
+                continue
+            values = np.full(len(rows), None if learnt.reads == "boolean" else NEW_NAME, object)
+            if not isinstance(learnt, Category):
+                number, far = learnt.number, _FAR_OUT * learnt.number.width
+                ends = [number.knots[0] - far, number.knots[-1] + far]
+                values = rng.choice(ends, size=len(rows))
+            column = Column(name, "text" if values.dtype == object else learnt.reads, values)
+            rows[:, encoder.source == index] = encoder.encode_column(index, column)
+        return rows
 
     def warn_if_short(self) -> None:
         """Warn where there are too few held-out rows for the promise."""

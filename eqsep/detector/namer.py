@@ -33,6 +33,7 @@ _FIRST_POWERS = np.array([1.0, 0.0])  # of votes and distances, where no row say
 _MOST_STEPS = 50  # of Newton's method
 _TIES = 1e-9
 _AT_ONCE = 256  # rows held as distances
+_COUNTED = 500  # examples by which sets are counted
 _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found several at a time
 
 
@@ -188,6 +189,20 @@ class Judged(NamedTuple):
         return np.asarray(self.unlike.min(axis=2))
 
 
+class NamesExpected(NamedTuple):
+    """How well learnt rows are named, judged without their fold; kinds as common as learnt."""
+
+    right: float  # the share whose likeliest kind is theirs
+    covered: float  # the share with their kind in the prediction set
+    size: float  # how many kinds there are in a set, on average
+
+    def __str__(self) -> str:
+        return (
+            f"{self.right:.1%} of learnt anomalies are named right, judged without themselves; "
+            f"sets hold {self.size:.2f} kinds on average, the right one in {self.covered:.1%}"
+        )
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Judges(schemas.Kept, WithoutCaches):
     """Compare packed rows with examples of each kind, by trees and by distance."""
@@ -300,6 +315,29 @@ class Judges(schemas.Kept, WithoutCaches):
         unit, total = float(self._prior.max()), float(self._weight.sum())
         tail = _Tail.of(self.unlike_own[:, 0], self._weight)(1 - probability)
         return np.asarray((tail + unit) / (total + unit) > 1 - coverage + _TIES)
+
+    @cached_property
+    def expected(self) -> NamesExpected:
+        """How well names fit the examples, or for sets some of them, judged without their fold."""
+        assert self.probability is not None
+        assert self.unlike_own is not None
+        assert self.unlike_all is not None
+        n = len(self.fold)
+        some, weight = np.arange(0, n, math.ceil(n / _COUNTED)), self._weight
+        votes, distance = (
+            part[np.arange(len(some)), self.fold[some]]
+            for part in self.votes_and_distances(self.examples.rows[some])
+        )
+        probability = self.probability(votes, distance)
+        members = self.is_likely(probability, coverage=COVERAGE)
+        members[np.arange(len(some)), probability.argmax(axis=1)] = True
+        covered = members[np.arange(len(some)), self._code[some]]
+        right = self.unlike_own[:, 0] <= self.unlike_all[:, 0] + _TIES
+        return NamesExpected(
+            right=float(np.average(right, weights=weight)),
+            covered=float(np.average(covered, weights=weight[some])),
+            size=float(np.average(members.sum(axis=1), weights=weight[some])),
+        )
 
     @property
     def _prior(self) -> np.ndarray:
@@ -434,6 +472,12 @@ class Namer(WithoutCaches):
     def learnt_by_kind(self) -> dict[str, float]:
         """How many rows of each kind were learnt."""
         return dict(zip(self.kinds, self.learnt, strict=True))
+
+    @property
+    def expected(self) -> NamesExpected | None:
+        """How well learnt rows are named; None where there is nothing to tell apart."""
+        known = self.judges if self.has_promise and len(self.kinds) > 1 else None
+        return None if known is None or len(known.sorted_kinds) < 2 else known.expected
 
     def with_judges(self, judges: Judges) -> "Namer":
         """The same namer with judges made before."""

@@ -125,6 +125,12 @@ class Names:
         return Share.counted(sum(one.right for one in own), named)
 
     @property
+    def false(self) -> Share:
+        """Of the alarms with the name of a seen kind, normal rows: no probability counts these."""
+        named = {one.kind: one.alarms - one.unseen for one in self.kinds}
+        return Share.counted(named.get(self.normal, 0), sum(named.values()))
+
+    @property
     def called_unseen(self) -> Share:
         """Of the rows of seen kinds, those that are called "unseen"."""
         own = self._of(self.seen)

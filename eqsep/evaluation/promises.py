@@ -14,6 +14,7 @@ from eqsep.evaluation.kinds import check_share
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 KEPT, BROKEN, CANNOT_TELL = "kept", "broken", "cannot tell"
 _TAIL = 0.025  # beyond each end of an interval
+_SLIGHT = 0.001  # the chance below which it is not worth mentioning
 _TOLERATED = 2  # times the promised rate: a promise is kept if the interval ends below
 _MOST_UNITS = 10**6  # rows or groups: more are never asked for
 
@@ -70,6 +71,8 @@ class Verdict:
     cannot tell: that takes about 730 normal rows
     >>> print(kept_promise(40, 1000, rate=0.01, rank=10, held_out=999).verdict)
     broken
+    >>> print(kept_promise(20, 1000, rate=0.01, rank=100, held_out=9999).verdict)
+    broken, or chance: if kept, one test in 200 has as many alarms
     >>> print(kept_promise(24, 1000, rate=0.01, rank=1, held_out=99).verdict)
     cannot tell: above the promised rate, as chance allows with so few held-out rows
     >>> print(kept_promise(24, 1000, rate=0.01, rank=0, held_out=50).verdict)
@@ -80,6 +83,7 @@ class Verdict:
     units: int | None = None  #: How many rows or groups could tell, if the rate stays as measured.
     unit: str = "normal row"
     reason: str = ""  #: Why it cannot be told, if not for want of rows.
+    chance: float = 0.0  #: If broken: that of so many alarms where the promise is kept.
 
     @classmethod
     def of(
@@ -89,18 +93,20 @@ class Verdict:
         by_luck: Callable[[np.ndarray], np.ndarray],
         *,
         rate: float,
+        chance: float,
         unit: str = "normal row",
     ) -> "Verdict":
         """The verdict on `n` rows or groups, given the interval of any number of them.
 
-        `by_luck` says whether luck in the held-out rows may explain one above the promised `rate`.
+        `by_luck` says whether luck in the held-out rows may explain one above the promised `rate`,
+        and `chance` how likely the measured one is if the promise is kept.
         """
         m = np.geomspace(n, max(_MOST_UNITS, 2 * n), 100).round()
         low, high = interval(m)
         broken = (low > rate) & ~by_luck(m)
         settled = broken | ((low <= rate) & (high < _TOLERATED * rate))
         if settled[0]:
-            return cls(BROKEN if broken[0] else KEPT, unit=unit)
+            return cls(BROKEN, unit=unit, chance=chance) if broken[0] else cls(KEPT, unit=unit)
         if not settled.any():
             return cls(CANNOT_TELL, None, unit)
         first = int(m[settled.argmax()])
@@ -113,6 +119,9 @@ class Verdict:
         return {KEPT: "good", BROKEN: "bad"}.get(self.word, "late")
 
     def __str__(self) -> str:
+        if self.word == BROKEN and self.chance >= _SLIGHT:
+            tests = float(f"{1 / self.chance:.1g}")
+            return f"{self.word}, or chance: if kept, one test in {tests:.0f} has as many alarms"
         if self.word != CANNOT_TELL:
             return self.word
         if self.reason:
@@ -177,7 +186,9 @@ class GroupRates:
         def interval(m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return _mean_interval(mean, deviation, m)
 
-        return Verdict.of(len(self.rates), interval, by_luck, rate=rate, unit=self.unit)
+        n, error = len(self.rates), np.hypot(deviation / np.sqrt(len(self.rates)), self.luck)
+        chance = float(t.sf((mean - rate) / max(error, 1e-300), n - 1))
+        return Verdict.of(n, interval, by_luck, rate=rate, chance=chance, unit=self.unit)
 
     def __str__(self) -> str:
         return (
@@ -240,14 +251,17 @@ class Promise:
                 high = beta.ppf(1 - _TAIL, alarms + 1, m - alarms)
             return np.where(alarms > 0, low, 0.0), np.where(alarms < m, high, 1.0)
 
+        chance = float(self._expected(self.rows).sf(self.alarms - 1))
+
         def by_luck(m: np.ndarray) -> np.ndarray:
             mean = self.rank / (self.held_out + 1)
             error = np.sqrt(mean * (1 - mean) * (1 / m + 1 / (self.held_out + 2)))
             likely = self.measured - mean <= norm.isf(_TAIL) * error
-            likely[0] = self._expected(self.rows).sf(self.alarms - 1) >= _TAIL  # exactly
+            likely[0] = chance >= _TAIL  # exactly
             return np.asarray(likely)
 
-        return Verdict.of(self.rows, interval, by_luck, rate=self.rate, unit=self.unit)
+        at = {"rate": self.rate, "chance": chance}
+        return Verdict.of(self.rows, interval, by_luck, **at, unit=self.unit)
 
 
 def kept_promise(

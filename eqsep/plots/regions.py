@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
-from eqsep.detector.closedness import NEAR, NEW_NAME, ColumnClosedness, closedness_by_column
+from eqsep.detector.closedness import NEAR, ColumnClosedness, closedness_by_column
 from eqsep.detector.detector import Detector
+from eqsep.detector.model import NEW_NAME
 from eqsep.errors import UserError
 from eqsep.evaluation import anomaly_score
 from eqsep.plots.look import (

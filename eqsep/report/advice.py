@@ -102,7 +102,9 @@ def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]
     """What breaks the promise: rows in runs, rows that change over time, too few rows."""
     caution = detector.caution_
     if caution is not None:
-        yield Step("Do not rely on the promise yet", words(caution.warning()), caution.message)
+        may_hold = caution.fields.get("goes_on") == 0  # rows that come round, as in seasons
+        what = "Measure the promise on later rows" if may_hold else "Do not rely on the promise yet"
+        yield Step(what, words(caution.warning()), caution.message)
     if not learnt.promised:
         why = (
             f"Too few rows calibrate to promise {learnt.rate:.2%}: the least rate that they allow "

@@ -1,7 +1,7 @@
 """The report of a detector: all parts of it, as records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from eqsep.report.measured import (
 from eqsep.report.reasons import Alarm, ColumnVerdict, column_verdicts, that_matter, top_alarms
 from eqsep.tables.reading import read_table
 
+_FEW = 30  # rows of a kind: fewer teach little
 _MOST_VARIED = 5_000  # normal rows that show the range of columns
 
 
@@ -68,8 +69,15 @@ class DetectorReport:
     usage: Usage
     workload: Workload | None = None  #: How many alarms there are to look at, if that is known.
     later: LaterShares | None = None  #: How a detector of earlier rows does on the last ones.
+    #: The rows of each seen kind that the measured copy has learnt, and the detector itself.
+    copied: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     template = "detector.html.jinja"
+
+    @property
+    def few_copied(self) -> list[str]:
+        """The kinds of which the copy has learnt so few rows that its shares say little."""
+        return [kind for kind, (copy, own) in self.copied.items() if copy < min(own, _FEW)]
 
     @property
     def shown(self) -> tuple[ColumnVerdict, ...]:
@@ -152,4 +160,11 @@ def detector_report(
         usage=usage,
         workload=workload(learnt, measured),
         later=None if held.later is None else later_shares(held.later, normal=held.normal),
+        copied={} if trial is detector else _copied(trial, detector),
     )
+
+
+def _copied(trial: Detector, detector: Detector) -> dict[str, tuple[int, int]]:
+    """How many rows of each kind two detectors have learnt."""
+    copy, own = (one.model_.namer.learnt_by_kind for one in (trial, detector))
+    return {kind: (round(copy.get(kind, 0)), round(n)) for kind, n in own.items()}

@@ -89,11 +89,14 @@ def _facts(model: Model) -> list[tuple[str, str]]:
     promise = f"{share(model.promise.false_alarm_rate)} of new normal rows raise an alarm"
     if not model.rank:
         promise = f"none: too few rows calibrate for {share(model.promise.false_alarm_rate)}"
+    expected = model.namer.expected
+    names = [] if expected is None else [("Names", str(expected))]
     return [
         ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
         ("Held out", f"{held_out} set the threshold"),
         ("Threshold", score(model.threshold)),
         ("Promise", promise),
+        *names,
         ("Landmarks", f"{len(model.plan.terms.landmarks):,}"),
     ]
 
