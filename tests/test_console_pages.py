@@ -102,6 +102,41 @@ def test_values_and_entities_lead_to_what_has_them_too(console, client):
     assert "Nothing is kept of it" in client.get("/m/pumps/entity?name=m99").text
 
 
+def test_a_group_is_renamed_and_keeps_its_name(console, client):
+    first, *_, last = sorted(alarm.id for alarm in open_alarms(console, kind="unseen"))
+    said = post(client, "/m/pumps/groups", id=f"{first} {last}", name=KIND).text
+    assert "1 group called" in said
+    assert_no_inline(said)
+    for page in (client.get("/m/pumps/groups").text, client.get(f"/m/pumps/groups/{last}").text):
+        titles = re.findall(r"<h[12][^>]*>([^<]*)<", page)
+        assert KIND in map(html.unescape, titles)
+        assert_no_inline(page)
+    assert console.ws.people.audit()[0].action == "groups named"
+    assert "1 group without a name" in post(client, "/m/pumps/groups", id=last, name="").text
+    assert ">Group 1</h2>" in client.get("/m/pumps/groups").text
+    none = post(client, "/m/pumps/groups", name="dry")
+    assert (none.status_code, "none is selected" in none.text) == (422, True)
+    assert post(signed_in(console, "view"), "/m/pumps/groups", id=last, name="x").status_code == 403
+
+
+def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
+    numbers, table = [a.id for a in open_alarms(console, kind="leak")[:2]], schema.rows
+
+    def doubt(*probabilities):
+        with console.ws.store.writing() as connection:
+            for number, p in zip(numbers, probabilities, strict=True):
+                mine = table.update().where(table.c.id == number)
+                connection.execute(mine.values(now_kind_probability=p))
+
+    doubt(0.777, 0.6)
+    page = client.get("/m/pumps/judge").text
+    assert page.count("amed with a probability below 90%: a verdict tells the kind</h2>") == 1
+    assert re.findall(r'">(\d+%)</span>', page)[:2] == ["60%", "77%"]
+    page = client.get(f"/m/pumps/alarms/{numbers[0]}").text
+    assert "77% certain of its name, if it is of a seen kind" in page
+    doubt(1.0, 1.0)
+
+
 def test_an_older_verdict_is_taken_back_on_the_page_of_its_alarm(console, client):
     first, *others = (alarm.id for alarm in open_alarms(console, kind="leak"))
     post(client, "/m/pumps/verdicts", id=[first, *others], choice="verdict:unsure")

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.alarms import Alarm, Filter, Said, first_name
+from eqsep.serve.alarms import DOUBTED, Alarm, Filter, Said, first_name
 from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
@@ -34,6 +34,7 @@ _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # fil
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
+_IN_DOUBT = f"named with a probability below {DOUBTED:.0%}: a verdict tells the kind"
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
 
@@ -165,11 +166,23 @@ def add_routes(pages: Pages) -> None:
             found = ws.alarms.group(model, number)
         return judging(model) | {"number": number, "group": found}
 
+    @pages.part("/m/{model}/groups", "panel_said.html", heading="Renamed", changed_alarms=True)
+    def rename(by: Judge, model: str, form: Posted) -> Values:
+        ids, (new,) = _numbers(form, "id", what="a row"), fields(form, "name")
+        if not ids:
+            raise UserError("Select the groups to rename: none is selected.")
+        n = ws.alarms.rename_groups(model, ids, new)
+        ws.people.log(by, "groups named", model=model, rows=ids, name=new)
+        called = f"called {new!r}" if new else "without a name"
+        one = ": they are one group now" if new and n > 1 else ""
+        return {"detail": f"{plural(n, 'group')} {called}{one}."}
+
     @pages.screen("/m/{model}/judge", "judge.html", heading="Judge", enough=_ENOUGH)
     def judge(model: str) -> Values:
         offered: dict[str, list[Alarm]] = {}
         for one in ws.queue.offered(model):
-            offered.setdefault(one.why, []).append(one.alarm)
+            why = _IN_DOUBT if one.alarm.now.alarm else one.why
+            offered.setdefault(why, []).append(one.alarm)
         explained = [(why, ws.alarms.with_reasons(alarms)) for why, alarms in offered.items()]
         return judging(model) | {"offered": explained, "missed": ws.queue.missed(model)}
 
