@@ -4,6 +4,7 @@ import html
 import json
 import re
 import time
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -119,6 +120,32 @@ def test_a_group_is_renamed_and_keeps_its_name(console, client):
     assert post(signed_in(console, "view"), "/m/pumps/groups", id=last, name="x").status_code == 403
 
 
+def test_a_judged_incident_shows_its_verdict_and_is_not_selected(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="leak")]
+    assert client.get(f"/m/pumps/incidents/{ids[0]}").text.count('" checked aria') == len(ids)
+    console.ws.verdicts.give(ids, "expected", by="zoe")
+    page = client.get(f"/m/pumps/incidents/{ids[0]}").text
+    assert '" checked aria' not in page
+    assert page.count('expected</span> <span class="muted small nowrap">(was leak)') == len(ids)
+    assert re.search(r'>judged</span> <span class="chip">expected<', page)
+    assert "Assigned to" not in page
+    line = client.get("/m/pumps/inbox?state=judged").text
+    assert 'expected</span> <span class="muted small nowrap">(was leak)' in line
+    console.ws.verdicts.undo([v.id for v in console.ws.verdicts.together("pumps")[0]], by="zoe")
+
+
+def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_counts(
+    console, client, monkeypatch
+):
+    status = console.ws.watching.status("pumps")
+    seen = replace(status, shifts=[("heat", -6.0), ("load", 2.0)], far=4.6)
+    monkeypatch.setattr("eqsep.serve.watching.Watching.status", lambda *_: seen)
+    page = client.get("/m/pumps/watch").text
+    assert re.findall(r"<td>(moved|within chance)</td>", page) == ["moved", "within chance"]
+    assert ": beyond 4.6 a column has moved" in page
+    assert f"since version {status.version} went live" in page
+
+
 def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
     numbers, table = [a.id for a in open_alarms(console, kind="leak")[:2]], schema.rows
 
@@ -133,7 +160,7 @@ def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
     assert page.count("amed with a probability below 90%: a verdict tells the kind</h2>") == 1
     assert re.findall(r'">(\d+%)</span>', page)[:2] == ["60%", "77%"]
     page = client.get(f"/m/pumps/alarms/{numbers[0]}").text
-    assert "77% certain of its name, if it is of a seen kind" in page
+    assert "leak with a probability of 77%, if it is of a seen kind" in page
     doubt(1.0, 1.0)
 
 
@@ -235,7 +262,7 @@ def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, cl
     assert f"Open alarms that would get another name: {renamed}" in shown.text
     assert console.ws.ledger.live("pumps") == before
     given = post(client, "/m/pumps/verdicts", id=ids, choice="new", new_kind="dry run")
-    assert f"<b>{renamed}</b> open alarms have another name" in given.text
+    assert f"{renamed} open alarms with another name" in given.text
     assert len(open_alarms(console, kind="dry run")) == renamed
     verdicts = re.findall(r'name="verdict" value="(\d+)"', given.text)
     assert len(verdicts) == 8

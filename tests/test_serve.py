@@ -21,6 +21,7 @@ from eqsep.serve import ledger as ledgers
 from eqsep.serve.alarms import Filter
 from eqsep.serve.ledger import Lesson
 from eqsep.serve.store import Conflict, Missing, Store
+from eqsep.serve.verdicts import Reviewed
 from eqsep.serve.workspace import Workspace
 
 RNG = np.random.default_rng(0)
@@ -535,7 +536,10 @@ def test_a_kind_is_renamed_or_merged_and_verdicts_are_still_undone(work, url):
     assert (version.operation, version.note) == ("rename", "spil is now spill")
     assert set(work.ledger.places("pump")) == {"leak", "spill"}
     assert work.alarms.kinds("pump") == {"spill": before.pop("spil"), **before}
+    assert len(work.verdicts.latest("pump", Reviewed(kind="spill"))) == 14  # given as "spil"
     work.verdicts.rename("pump", "spill", "leak", by="bob")  # both become one
+    assert work.verdicts.renamed("pump") == {"spil": "leak", "spill": "leak"}
+    assert work.verdicts.counted("pump", Reviewed(kind="leak")) == {"ada": 14}
     assert set(work.ledger.places("pump")) == {"leak"}
     work.verdicts.undo([verdict.id for verdict in given], by="ada")
     assert work.ledger.live_detector("pump").model_.n_learnt[1] == 40 + 12

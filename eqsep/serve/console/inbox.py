@@ -124,7 +124,9 @@ def add_routes(pages: Pages) -> None:
             found = ws.folding.incident(model, number)
             alarms = ws.alarms.with_reasons(ws.alarms.some(found.alarms))
         bars = over_time([alarm.at for alarm in alarms])
+        judged = {(a.verdict.verdict, a.verdict.kind): a for a in alarms if a.verdict}
         values = {"number": number, "incident": found, "alarms": alarms, "bars": bars}
+        values["judged"] = list(judged.values())  # one for each verdict
         return judging(model) | values
 
     @pages.screen("/m/{model}/alarms/{number}", "alarm.html", **of_inbox)
@@ -234,12 +236,12 @@ def _add_verdicts(pages: Pages) -> None:
         """What has changed for rows that nobody has judged, with counts."""
         after = ws.alarms.standing(model)
         pairs = [(before[number], now) for number, now in after.items() if number in before]
-        counts = {
-            "open alarms have another name": sum(_is_renamed(*pair) for pair in pairs),
-            "open alarms are no longer alarms": sum(a.alarm > b.alarm for a, b in pairs),
-            "quiet rows rose to alarms": sum(a.alarm < b.alarm for a, b in pairs),
-        }
-        return {"changed": [(words, n) for words, n in counts.items() if n]}
+        counts = (
+            ("open alarm", "with another name", sum(_is_renamed(*pair) for pair in pairs)),
+            ("open alarm", "no longer in the inbox", sum(a.alarm > b.alarm for a, b in pairs)),
+            ("quiet row", "in the inbox now", sum(a.alarm < b.alarm for a, b in pairs)),
+        )
+        return {"changed": [f"{plural(n, what)} {then}" for what, then, n in counts if n]}
 
     @pages.part("/m/{model}/preview", "panel_preview.html", heading="Preview")
     def preview(request: Request, _: Judge, model: str, form: Posted) -> Values:
@@ -250,7 +252,10 @@ def _add_verdicts(pages: Pages) -> None:
         still = [one for one in found.rows if one.then.alarm] if said.verdict == FALSE else []
         row = still[0].alarm.row if still else {}
         shown = {"named": named, "teaches": teaches, "still": still, **said._asdict()}
-        shown["numbers"] = [name for name, value in row.items() if type(value) in (int, float)]
+        numbers = [name for name, value in row.items() if type(value) in (int, float)]
+        main = (still[0].alarm.reasons or {"reasons": []})["reasons"] if still else []
+        first = [reason["column"] for reason in main if reason["column"] in numbers]
+        shown["numbers"] = [*dict.fromkeys([*first, *numbers])]  # the main reasons first
         shown["n_normal"] = round(ws.ledger.live_detector(model).model_.n_learnt[0])
         return shown | _previewed(found)
 
@@ -274,6 +279,7 @@ def _add_verdicts(pages: Pages) -> None:
             "query": _query(chosen, _REVIEWED),
             "people": ws.verdicts.counted(model),
             "kinds": list(ws.ledger.places(model)),
+            "renamed": ws.verdicts.renamed(model),
             "exemptions": ws.exemptions.all(model),
             "covered": ws.exemptions.covered(model),
             "now": time.time(),

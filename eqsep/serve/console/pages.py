@@ -95,7 +95,8 @@ def certainty(alarm: Alarm) -> str:
     """How probable the name of an alarm is, in words."""
     given = "" if alarm.now.kind == UNSEEN else ", if it is of a seen kind"
     probability = alarm.now.kind_probability
-    return "" if probability is None else f"{percent(probability)} certain of its name{given}"
+    name = f"{first_name(alarm.now.kind)} with a probability of"
+    return "" if probability is None else f"{name} {percent(probability)}{given}"
 
 
 def shown(value: Any) -> str:

@@ -237,6 +237,7 @@ addEventListener("resize", fit);
 
 document.addEventListener("alarms-changed", () => {
   lent = null;
+  for (const field of all("#verdict input[data-new-kind], #verdict input[name=note], #verdict input[name=name]")) field.value = "";
   for (const box of all('[data-all], input[name="id"][type="checkbox"]')) box.checked = false;
   count();
 });
