@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, select, update
 
-from eqsep.detector.model import Model, Verdicts
+from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.errors import UserError
 from eqsep.evaluation.promises import Share
@@ -472,26 +472,30 @@ class Alarms:
         rows = self._store.rows(_undecided(name, schema.rows.c.id, *columns))
         return {number: Said(*values) for number, *values in rows}
 
+    def names(self, name: str) -> dict[int, tuple[bool, str]]:
+        """Whether the rows of `standing` raise an alarm, and their kinds: in half the time."""
+        self.refresh(name)
+        table = schema.rows.c
+        rows = self._store.rows(_undecided(name, table.id, table.now_alarm, table.now_kind))
+        return {number: (alarm, kind) for number, alarm, kind in rows}
+
     def said_by(
         self, model: Model, version: int, name: str, numbers: Sequence[int], *, named: bool = True
     ) -> dict[int, Said]:
         """What a model says about rows that are stored; without names, alarms have the kind ""."""
+        if not named:
+            there, rows = self._encoded.rows(name, model, numbers)
+            score = model.score(rows)
+            alarm, p_value = score > model.threshold, model.calibration.p_value(score)
+            values = zip(there, score.tolist(), p_value.tolist(), alarm.tolist(), strict=True)
+            return {n: Said(version, s, p, a, "" if a else NORMAL) for n, s, p, a in values}
         last, known = self._named
-        known = known if named and last is model else {}
+        known = known if last is model else {}
         new = [number for number in numbers if number not in known]
         if new:
             new, rows = self._encoded.rows(name, model, new)
-            if named:
-                said = model.judge(rows)
-            else:
-                score = model.score(rows)
-                alarm = score > model.threshold
-                unnamed = {"kind": np.where(alarm, "", NORMAL), "alarm": alarm}
-                unnamed["kind_probability"] = np.full(len(score), np.nan)
-                said = Verdicts(score=score, p_value=model.calibration.p_value(score), **unnamed)
-            known = known | dict(zip(new, said.each(), strict=True))
-        if named:
-            self._named = model, known  # what was previewed is mostly given next
+            known = known | dict(zip(new, model.judge(rows).each(), strict=True))
+        self._named = model, known  # what was previewed is mostly given next
         return {
             number: Said(version=version, **known[number]) for number in numbers if number in known
         }

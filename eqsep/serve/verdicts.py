@@ -171,9 +171,10 @@ def name_now(label: str, renames: Iterable[Sequence[str]]) -> str:
     return label
 
 
-def _differs(now: Said, then: Said) -> bool:
+def _differs(now: tuple[bool, str], then: Said) -> bool:
     """Whether a row would no longer raise an alarm, would begin to, or has another name."""
-    return now.alarm != then.alarm or (now.alarm and now.kind != then.kind and then.kind != "")
+    alarm, kind = now
+    return alarm != then.alarm or (alarm and kind != then.kind and then.kind != "")
 
 
 def _rows(numbers: Sequence[int]) -> Update:
@@ -203,8 +204,8 @@ class Verdicts:
         """What a verdict would change; without `named`, which takes longest, no names, warnings."""
         alarms, kind = self._judgeable(numbers, verdict, kind)
         name, judged = alarms[0].model, set(numbers)
-        standing = self._alarms.standing(name)
-        others = {number: said for number, said in standing.items() if number not in judged}
+        names = self._alarms.names(name)
+        others = {number: now for number, now in names.items() if number not in judged}
         live = self._ledger.in_use(name)[0]
         before = after = self._ledger.detector(live).model_
         warnings: tuple[str, ...] = ()
