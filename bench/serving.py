@@ -2,6 +2,9 @@
 
     python bench/serving.py                 two minutes on two cores
     python bench/serving.py --workers 2 --connections 32 --seconds 20
+    python bench/serving.py --verdicts 30   single rows while 30 verdicts a minute are given
+    python bench/serving.py --minutes 10    single rows, with the memory of the service over time
+    python bench/serving.py --preview 10000 the preview of a verdict with so many open alarms
 
 The service runs in processes of its own, on loopback, with NSL-KDD's detector (1,000 landmarks, 41
 columns), and keeps what it is sent: each request is a row of the test data, checked, scored, named,
@@ -10,24 +13,33 @@ another process, over connections that stay open and ask again once they are ans
 is called in a process without any of that. Where other programs run meanwhile, the time that the
 processor spent on a request says more than the clock: it is printed beside it. NSL-KDD is looked
 for in $EQSEP_DATA, then in ../shared/data. Needs the extras `onnx`, `serve` and `bench`.
+
+Verdicts are given by another thread over HTTP: false alarms and a kind in turn, each on an alarm
+that is open, and every third is taken back. The preview is asked for as the console does: scores
+first, and then names, while the page says that it works on them.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.cookiejar import CookieJar
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import numpy as np
 import onnxruntime
@@ -35,6 +47,7 @@ import psutil
 import uvloop
 
 from eqsep import Detector, load_model
+from eqsep.client import Client
 from eqsep.datasets import load_nsl_kdd
 
 N_ROWS = 5_000
@@ -123,10 +136,87 @@ def service(
         process.wait()
 
 
+def family(process: psutil.Process) -> list[psutil.Process]:
+    """A process and those that it started."""
+    return [process, *process.children(recursive=True)]
+
+
 def cpu_seconds(process: psutil.Process) -> float:
     """What a process and those that it started have used."""
-    all_of_them = [process, *process.children(recursive=True)]
-    return sum(sum(one.cpu_times()[:2]) for one in all_of_them)
+    return sum(sum(one.cpu_times()[:2]) for one in family(process))
+
+
+@contextmanager
+def judging(client: Client, model: str, *, a_minute: float) -> Iterator[list[float]]:
+    """Give verdicts meanwhile; how long each took."""
+    taken: list[float] = []
+    is_over = threading.Event()
+
+    def give() -> None:
+        for i in count() if a_minute else ():
+            if is_over.wait(60 / a_minute):
+                return
+            found = client.alarms(model, limit=1)["alarms"]
+            if not found:
+                continue
+            verdict, kind = (("false alarm", None), ("true", "odd"))[i % 2]
+            start = time.perf_counter()
+            given = client.judge([found[0]["id"]], verdict, kind=kind)
+            taken.append(time.perf_counter() - start)
+            if i % 3 == 2:
+                client.undo([one["id"] for one in given["verdicts"]])
+
+    thread = threading.Thread(target=give)
+    thread.start()
+    try:
+        yield taken
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def asked_for(load: Load, rows: list[dict[str, Any]], process: psutil.Process) -> Any:
+    """What `times` returns in another process; the memory of the service is printed meanwhile."""
+    with get_context("spawn").Pool(1) as other:
+        found, start = other.apply_async(times, (load, rows)), time.perf_counter()
+        while load.seconds >= 60 and not found.ready():
+            memory = sum(one.memory_info().rss for one in family(process)) / 1e6
+            print(f"{time.perf_counter() - start:6.0f} s {memory:8,.0f} MB", flush=True)
+            found.wait(30.0)
+        return found.get()
+
+
+def tell_preview(
+    client: Client, model: str, rows: list[dict[str, Any]], process: psutil.Process, *, n: int
+) -> None:
+    """How long the console takes to preview a verdict with `n` open alarms."""
+    url, token, place = client.url, client.token, 0
+    while client.alarms(model, limit=1)["total"] < n:
+        client.score(model, rows[place : place + 100])
+        place = (place + 100) % len(rows)
+    found = client.alarms(model, limit=3)
+    numbers = [alarm["id"] for alarm in found["alarms"]]
+    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+    browser.open(f"{url}/login", urlencode({"token": token}).encode()).close()
+    with browser.open(f"{url}/settings") as page:
+        csrf = re.findall(r'name="csrf" value="([0-9a-f]+)"', page.read().decode())[0]
+    print(f"{found['total']:,} open alarms")
+    for told, choice in (("false alarm", "verdict:false alarm"), ("a new kind", "new")):
+        for i, number in enumerate(numbers):
+            form = {"csrf": csrf, "id": number, "choice": choice, "new_kind": f"odd {i}"}
+            taken, cpu = [], [cpu_seconds(process)]
+            for part in ("preview", "preview/names"):
+                asked = Request(f"{url}/m/{model}/{part}", urlencode(form).encode())
+                asked.add_header("HX-Request", "true")
+                start = time.perf_counter()
+                browser.open(asked, timeout=120).read()
+                taken.append(time.perf_counter() - start)
+                cpu.append(cpu_seconds(process))
+            words = zip(taken, np.diff(cpu), ("scores", "names"), strict=True)
+            spent = (
+                f"{clock:7.2f} s {what} ({used:.2f} s of a core)" for clock, used, what in words
+            )
+            print(f"preview, {told:12}{''.join(spent)}", flush=True)
 
 
 def tell(name: str, taken: list[float], clock: float, cpu: float, n_rows: int = 1) -> None:
@@ -178,6 +268,9 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--model", type=Path, help="a file with the detector, to fit it once")
+    parser.add_argument("--verdicts", type=float, default=0.0, help="verdicts a minute meanwhile")
+    parser.add_argument("--minutes", type=float, help="of load, with the memory of the service")
+    parser.add_argument("--preview", type=int, help="open alarms with which a verdict is previewed")
     asked = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     home = os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data")
@@ -195,6 +288,20 @@ def main() -> None:
         print(f"{asked.workers} process(es) of the service, {asked.connections} connections")
         with service(model, folder / "store", workers=asked.workers) as (url, token, process):
             path = f"/api/v1/models/{model.stem}/score"
+            if asked.preview:
+                client = Client(url, token, timeout=120)
+                tell_preview(client, model.stem, rows, process, n=asked.preview)
+                return
+            if asked.verdicts or asked.minutes:
+                seconds = 60 * asked.minutes if asked.minutes else asked.seconds
+                load = Load(url, token, path, asked.connections, seconds)
+                cpu, client = cpu_seconds(process), Client(url, token)
+                with judging(client, model.stem, a_minute=asked.verdicts) as judged:
+                    taken, clock = asked_for(load, rows, process)
+                tell("service, 1 row a request", taken, clock, cpu_seconds(process) - cpu)
+                if judged:
+                    print(f"{len(judged)} verdicts, {np.median(judged):.2f} s each (median)")
+                return
             for told, query, n_rows, connections in (
                 ("service, 1 row a request", "", 1, asked.connections),
                 ("service, 1 row, nothing kept", "?keep=false", 1, asked.connections),
@@ -203,8 +310,7 @@ def main() -> None:
             ):
                 load = Load(url, token, path + query, connections, asked.seconds, n_rows)
                 cpu = cpu_seconds(process)
-                with get_context("spawn").Pool(1) as other:
-                    taken, clock = other.apply(times, (load, rows))
+                taken, clock = asked_for(load, rows, process)
                 tell(told, taken, clock, cpu_seconds(process) - cpu, n_rows)
         in_process(
             "library, 1 row a call",

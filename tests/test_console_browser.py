@@ -130,7 +130,7 @@ def test_the_whole_loop(served, page):
 
     applied(page)
     expect(page.locator("#given-title")).to_have_text("Learnt")
-    expect(preview).to_contain_text(f"{len(told.renamed)} open alarms have another name")
+    expect(preview).to_contain_text(f"{len(told.renamed)} open alarms with another name")
     assert "dry run" in {answer.kind for answer in ws.intake.score("pumps", probe)}
     expect(page.locator("#alike input:checked")).to_have_count(0)
     page.keyboard.press("i")

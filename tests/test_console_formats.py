@@ -35,6 +35,8 @@ from eqsep.serve.verdicts import Fit
         ("in_query", "a b&c/d", "a%20b%26c%2Fd"),
         ("in_query", 1 / 3, "0.3333333333333333"),
         ("in_query", None, "missing"),
+        ("percent", 0.999, "99%"),
+        ("percent", 0.29, "29%"),
     ],
 )
 def test_values_are_shown(name, value, shown):
@@ -80,3 +82,4 @@ def test_a_time_of_day_has_its_date_where_it_is_another_day(monkeypatch):
     monkeypatch.setattr(pages.time, "time", lambda: 86_400.0 + 7_200)
     assert pages.clock(86_400 + 3_660) == "01:01 UTC"
     assert pages.clock(3_660) == "1970-01-01 01:01 UTC"
+    assert pages.clock(86_400 + 3_662, seconds=True) == "01:01:02 UTC"

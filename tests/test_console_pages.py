@@ -4,6 +4,7 @@ import html
 import json
 import re
 import time
+from dataclasses import replace
 from importlib.resources import files
 
 import pytest
@@ -100,6 +101,67 @@ def test_values_and_entities_lead_to_what_has_them_too(console, client):
     assert "<h1>Machine m3</h1>" in history
     assert len(re.findall(r'<tr data-id="\d+"', history)) == 12
     assert "Nothing is kept of it" in client.get("/m/pumps/entity?name=m99").text
+
+
+def test_a_group_is_renamed_and_keeps_its_name(console, client):
+    first, *_, last = sorted(alarm.id for alarm in open_alarms(console, kind="unseen"))
+    said = post(client, "/m/pumps/groups", id=f"{first} {last}", name=KIND).text
+    assert "1 group called" in said
+    assert_no_inline(said)
+    for page in (client.get("/m/pumps/groups").text, client.get(f"/m/pumps/groups/{last}").text):
+        titles = re.findall(r"<h[12][^>]*>([^<]*)<", page)
+        assert KIND in map(html.unescape, titles)
+        assert_no_inline(page)
+    assert console.ws.people.audit()[0].action == "groups named"
+    assert "1 group without a name" in post(client, "/m/pumps/groups", id=last, name="").text
+    assert ">Group 1</h2>" in client.get("/m/pumps/groups").text
+    none = post(client, "/m/pumps/groups", name="dry")
+    assert (none.status_code, "none is selected" in none.text) == (422, True)
+    assert post(signed_in(console, "view"), "/m/pumps/groups", id=last, name="x").status_code == 403
+
+
+def test_a_judged_incident_shows_its_verdict_and_is_not_selected(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="leak")]
+    assert client.get(f"/m/pumps/incidents/{ids[0]}").text.count('" checked aria') == len(ids)
+    console.ws.verdicts.give(ids, "expected", by="zoe")
+    page = client.get(f"/m/pumps/incidents/{ids[0]}").text
+    assert '" checked aria' not in page
+    assert page.count('expected</span> <span class="muted small nowrap">(was leak)') == len(ids)
+    assert re.search(r'>judged</span> <span class="chip">expected<', page)
+    assert "Assigned to" not in page
+    line = client.get("/m/pumps/inbox?state=judged").text
+    assert 'expected</span> <span class="muted small nowrap">(was leak)' in line
+    console.ws.verdicts.undo([v.id for v in console.ws.verdicts.together("pumps")[0]], by="zoe")
+
+
+def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_counts(
+    console, client, monkeypatch
+):
+    status = console.ws.watching.status("pumps")
+    seen = replace(status, shifts=[("heat", -6.0), ("load", 2.0)], far=4.6)
+    monkeypatch.setattr("eqsep.serve.watching.Watching.status", lambda *_: seen)
+    page = client.get("/m/pumps/watch").text
+    assert re.findall(r"<td>(moved|within chance)</td>", page) == ["moved", "within chance"]
+    assert ": beyond 4.6 a column has moved" in page
+    assert f"since version {status.version} went live" in page
+
+
+def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
+    numbers, table = [a.id for a in open_alarms(console, kind="leak")[:2]], schema.rows
+
+    def doubt(*probabilities):
+        with console.ws.store.writing() as connection:
+            for number, p in zip(numbers, probabilities, strict=True):
+                mine = table.update().where(table.c.id == number)
+                connection.execute(mine.values(now_kind_probability=p))
+
+    doubt(0.777, 0.6)
+    page = client.get("/m/pumps/judge").text
+    assert page.count("amed with a probability below 90%: a verdict tells the kind</h2>") == 1
+    assert re.findall(r'">(\d+%)</span>', page)[:2] == ["60%", "77%"]
+    page = client.get(f"/m/pumps/alarms/{numbers[0]}").text
+    assert "leak with a probability of 77%, if it is of a seen kind" in page
+    doubt(1.0, 1.0)
 
 
 def test_an_older_verdict_is_taken_back_on_the_page_of_its_alarm(console, client):
@@ -200,7 +262,7 @@ def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, cl
     assert f"Open alarms that would get another name: {renamed}" in shown.text
     assert console.ws.ledger.live("pumps") == before
     given = post(client, "/m/pumps/verdicts", id=ids, choice="new", new_kind="dry run")
-    assert f"<b>{renamed}</b> open alarms have another name" in given.text
+    assert f"{renamed} open alarms with another name" in given.text
     assert len(open_alarms(console, kind="dry run")) == renamed
     verdicts = re.findall(r'name="verdict" value="(\d+)"', given.text)
     assert len(verdicts) == 8

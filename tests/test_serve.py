@@ -21,6 +21,7 @@ from eqsep.serve import ledger as ledgers
 from eqsep.serve.alarms import Filter
 from eqsep.serve.ledger import Lesson
 from eqsep.serve.store import Conflict, Missing, Store
+from eqsep.serve.verdicts import Reviewed
 from eqsep.serve.workspace import Workspace
 
 RNG = np.random.default_rng(0)
@@ -482,6 +483,32 @@ def test_alarms_that_look_alike_are_grouped_and_explained(work):
     assert len(near) == 3
 
 
+def test_groups_are_named_and_those_with_the_same_name_are_one(work):
+    rows = rows_at((0, 6), 4) + rows_at((-6, 0), 3) + rows_at((0, -6), 2)
+    numbers = taken(work, without_card(rows))
+
+    def found():
+        return {one.name: sorted(a.id for a in one.alarms) for one in work.alarms.groups("pump")}
+
+    assert work.alarms.rename_groups("pump", numbers[:1], " spill ") == 1
+    assert work.alarms.rename_groups("pump", numbers[7:], "drought") == 1
+    named = {"spill": numbers[:4], None: numbers[4:7], "drought": numbers[7:]}
+    assert found() == named
+    new = taken(work, without_card(rows_at((0, 6), 3, rng=np.random.default_rng(3))))
+    assert found()["spill"] == numbers[:4] + new
+    assert work.alarms.rename_groups("pump", [new[0], numbers[5]], "flood") == 2
+    assert found() == {"flood": numbers[:7] + new, "drought": numbers[7:]}
+    assert work.alarms.group("pump", numbers[6]).name == "flood"
+    assert work.folding.incident("pump", numbers[0]).alarms == numbers[:7] + new
+    assert work.alarms.rename_groups("pump", numbers[:1], "") == 1
+    assert sorted(found(), key=str) == [None, "drought"]
+    assert len(work.alarms.groups("pump")) == 3
+    with pytest.raises(Missing, match="None of these rows is in a group now"):
+        work.alarms.rename_groups("pump", [10_000], "spill")
+    with pytest.raises(UserError, match="The name of a group has 1 to 100"):
+        work.alarms.rename_groups("pump", numbers, "x" * 101)
+
+
 def test_a_lesson_is_seen_on_all_open_rows_at_once(work, monkeypatch):
     monkeypatch.setattr(alarms, "AT_ONCE", 7)  # rows are read and written in several steps
     numbers = taken(work, rows_at((0, 6), 60, rng=np.random.default_rng(8)))
@@ -509,7 +536,10 @@ def test_a_kind_is_renamed_or_merged_and_verdicts_are_still_undone(work, url):
     assert (version.operation, version.note) == ("rename", "spil is now spill")
     assert set(work.ledger.places("pump")) == {"leak", "spill"}
     assert work.alarms.kinds("pump") == {"spill": before.pop("spil"), **before}
+    assert len(work.verdicts.latest("pump", Reviewed(kind="spill"))) == 14  # given as "spil"
     work.verdicts.rename("pump", "spill", "leak", by="bob")  # both become one
+    assert work.verdicts.renamed("pump") == {"spil": "leak", "spill": "leak"}
+    assert work.verdicts.counted("pump", Reviewed(kind="leak")) == {"ada": 14}
     assert set(work.ledger.places("pump")) == {"leak"}
     work.verdicts.undo([verdict.id for verdict in given], by="ada")
     assert work.ledger.live_detector("pump").model_.n_learnt[1] == 40 + 12

@@ -140,6 +140,9 @@ def test_an_alarm_has_reasons_neighbours_a_note_and_an_assignee(client):
     assert [one["id"] for one in alike] == [second]
     (group,) = client.get("/api/v1/models/machines/groups").json()
     assert {one["id"] for one in group["alarms"]} == {first, second}
+    named = {"rows": [second], "name": "hot bearings"}
+    (group,) = client.post("/api/v1/models/machines/groups", json=named).json()
+    assert group["name"] == "hot bearings"
     assert client.get("/api/v1/alarms/999").status_code == 404
 
 

@@ -12,7 +12,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, select, update
 
-from eqsep.detector.model import Model, Verdicts
+from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.errors import UserError
 from eqsep.evaluation.promises import Share
@@ -39,7 +39,7 @@ _REASONS = 8
 _FIRST = 5  # alarms of a group that are explained at once
 RANDOM = "drawn at random among rows that passed: judged, it measures what is missed"
 NEAR = "passed, and scores highest among those that did"
-_DOUBTED = 0.9  # probabilities of names below this are worth a verdict
+DOUBTED = 0.9  # probabilities of names below this are worth a verdict
 BETWEEN = "named {kind} with a probability of {p:.0%}: a verdict tells"
 
 
@@ -100,6 +100,7 @@ class Alarm:
     note: str
     reasons: dict[str, Any] | None  # None until somebody asks
     proposal: Proposal | None = None  # by a program: it does nothing until a person gives it
+    group_name: str | None = None  # of the group that it was in when somebody named it
     verdict: Verdict | None = None  # that stands
 
 
@@ -158,6 +159,7 @@ class Group:
 
     alarms: list[Alarm]
     columns: list[str]  # those that add most to the scores of the first five
+    name: str | None = None  # that somebody gave it
 
 
 def first_name(kind: str) -> str:
@@ -393,6 +395,16 @@ class Alarms:
                 return _group(self.with_reasons(alarms))
         raise Missing(f"Row {number} is in no group now: it was judged, named, or stands alone.")
 
+    def rename_groups(self, name: str, numbers: Sequence[int], new: str) -> int:
+        """Name the groups of some rows, which become one; an empty name ends that. How many."""
+        to = texts.name(new, what="The name of a group") if new else None
+        found = [g for g in self._grouped(name) if not {a.id for a in g}.isdisjoint(numbers)]
+        if not found:
+            raise Missing("None of these rows is in a group now: look at the groups again.")
+        members = _among(alarm.id for alarms in found for alarm in alarms)
+        self._store.write(update(schema.rows).where(members).values(group_name=to))
+        return len(found)
+
     def _grouped(self, name: str) -> list[list[Alarm]]:
         """All groups, the largest first; in each the highest alarm first."""
         alarms = self.inbox(name, limit=_MOST).alarms
@@ -408,8 +420,16 @@ class Alarms:
         alarms = self.some(sorted(numbers)[-_MOST:])
         return {a.id: look for a, look in zip(alarms, self._looks(name, alarms), strict=True)}
 
-    def _looks(self, name: str, alarms: list[Alarm]) -> Any:
-        return groups_of(self._directions(name, alarms)).tolist() if alarms else []
+    def _looks(self, name: str, alarms: list[Alarm]) -> list[int]:
+        """The group of each alarm; groups with the same name are one."""
+        if not alarms:
+            return []
+        looks, members = groups_of(self._directions(name, alarms)).tolist(), dict[int, Any]()
+        for look, alarm in zip(looks, alarms, strict=True):
+            members.setdefault(look, []).append(alarm)
+        first: dict[Any, int] = {}  # the first group with each name
+        one = {look: first.setdefault(_name(m) or look, look) for look, m in members.items()}
+        return [one[look] for look in looks]
 
     def _directions(self, name: str, alarms: list[Alarm]) -> np.ndarray:
         live = self._ledger.in_use(name)[0]
@@ -452,26 +472,30 @@ class Alarms:
         rows = self._store.rows(_undecided(name, schema.rows.c.id, *columns))
         return {number: Said(*values) for number, *values in rows}
 
+    def names(self, name: str) -> dict[int, tuple[bool, str]]:
+        """Whether the rows of `standing` raise an alarm, and their kinds: in half the time."""
+        self.refresh(name)
+        table = schema.rows.c
+        rows = self._store.rows(_undecided(name, table.id, table.now_alarm, table.now_kind))
+        return {number: (alarm, kind) for number, alarm, kind in rows}
+
     def said_by(
         self, model: Model, version: int, name: str, numbers: Sequence[int], *, named: bool = True
     ) -> dict[int, Said]:
         """What a model says about rows that are stored; without names, alarms have the kind ""."""
+        if not named:
+            there, rows = self._encoded.rows(name, model, numbers)
+            score = model.score(rows)
+            alarm, p_value = score > model.threshold, model.calibration.p_value(score)
+            values = zip(there, score.tolist(), p_value.tolist(), alarm.tolist(), strict=True)
+            return {n: Said(version, s, p, a, "" if a else NORMAL) for n, s, p, a in values}
         last, known = self._named
-        known = known if named and last is model else {}
+        known = known if last is model else {}
         new = [number for number in numbers if number not in known]
         if new:
             new, rows = self._encoded.rows(name, model, new)
-            if named:
-                said = model.judge(rows)
-            else:
-                score = model.score(rows)
-                alarm = score > model.threshold
-                unnamed = {"kind": np.where(alarm, "", NORMAL), "alarm": alarm}
-                unnamed["kind_probability"] = np.full(len(score), np.nan)
-                said = Verdicts(score=score, p_value=model.calibration.p_value(score), **unnamed)
-            known = known | dict(zip(new, said.each(), strict=True))
-        if named:
-            self._named = model, known  # what was previewed is mostly given next
+            known = known | dict(zip(new, model.judge(rows).each(), strict=True))
+        self._named = model, known  # what was previewed is mostly given next
         return {
             number: Said(version=version, **known[number]) for number in numbers if number in known
         }
@@ -495,7 +519,14 @@ def _group(alarms: list[Alarm]) -> Group:
     for alarm in alarms[:_FIRST]:
         for one in (alarm.reasons or {}).get("reasons", []):
             added[one["column"]] += one["contribution"]
-    return Group(alarms, [column for column, sum_ in added.most_common(3) if sum_ > 0])
+    columns = [column for column, sum_ in added.most_common(3) if sum_ > 0]
+    return Group(alarms, columns, _name(alarms))
+
+
+def _name(alarms: list[Alarm]) -> str | None:
+    """The name that most alarms of a group were given; new ones among them have none."""
+    names = Counter(alarm.group_name for alarm in alarms if alarm.group_name)
+    return max(sorted(names), key=names.__getitem__, default=None)
 
 
 def _among(numbers: Iterable[int]) -> ColumnElement[bool]:
@@ -523,7 +554,7 @@ class Queue:
         passed, probability = ~table.now_alarm, table.now_kind_probability
         # A random row is never offered for its score, so those judged stay a random share.
         parts = (
-            (BETWEEN, table.now_alarm & (probability < _DOUBTED), probability),
+            (BETWEEN, table.now_alarm & (probability < DOUBTED), probability),
             (RANDOM, passed & table.drawn, (table.id * 7919) % 10_007),
             (NEAR, passed & ~table.drawn, -table.now_score),
         )

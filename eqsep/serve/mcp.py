@@ -88,8 +88,8 @@ def server(work: Workspace) -> MCPServer[Any]:
     def groups(model: str) -> list[dict[str, Any]]:
         """Open alarms of unseen kinds that look alike, and the columns that drive each group."""
         return [
-            {"alarms": [alarm.id for alarm in group.alarms], "columns": group.columns}
-            for group in work.alarms.groups(model)
+            {"name": one.name, "alarms": [alarm.id for alarm in one.alarms], "columns": one.columns}
+            for one in work.alarms.groups(model)
         ]
 
     @tool

@@ -71,6 +71,7 @@ rows = _numbered(
     *_may_have(assignee=_NAME),
     *_has(note=sa.Text),
     *_may_have(proposal=sa.JSON),  # a verdict that a person may confirm
+    *_may_have(group_name=_NAME),  # of the group that it was in when somebody named it
     sa.Column("exemption", _ID, index=True),  # that keeps it out of the inbox
     # What the live version says of it, so that the inbox follows what was learnt.
     *_has(now_version=_ID, now_score=sa.Float, now_p_value=sa.Float, now_kind=sa.Text),

@@ -1,6 +1,6 @@
 """Verdicts: what people decide about rows, what that would change, and how it is undone."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -74,11 +74,14 @@ class Reviewed(texts.Asked):
     since: float | None = None  # in seconds since 1970
     undone: bool | None = None  # None: those that stand and those taken back
 
-    def conditions(self) -> list[ColumnElement[bool]]:
-        """The same in SQL."""
+    def conditions(self, renamed: Mapping[str, str]) -> list[ColumnElement[bool]]:
+        """The same in SQL; a kind is found by the names that it had before, too."""
         table = schema.verdicts.c
-        same = {table.by: self.by, table.kind: self.kind, table.verdict: self.verdict}
+        same = {table.by: self.by, table.verdict: self.verdict}
         found = [column == value for column, value in same.items() if value]
+        if self.kind:
+            names = [self.kind, *(old for old, now in renamed.items() if now == self.kind)]
+            found.append(table.kind.in_(names))
         if self.since is not None:
             found.append(table.at >= self.since)
         if self.undone is not None:
@@ -168,9 +171,10 @@ def name_now(label: str, renames: Iterable[Sequence[str]]) -> str:
     return label
 
 
-def _differs(now: Said, then: Said) -> bool:
+def _differs(now: tuple[bool, str], then: Said) -> bool:
     """Whether a row would no longer raise an alarm, would begin to, or has another name."""
-    return now.alarm != then.alarm or (now.alarm and now.kind != then.kind and then.kind != "")
+    alarm, kind = now
+    return alarm != then.alarm or (alarm and kind != then.kind and then.kind != "")
 
 
 def _rows(numbers: Sequence[int]) -> Update:
@@ -200,8 +204,8 @@ class Verdicts:
         """What a verdict would change; without `named`, which takes longest, no names, warnings."""
         alarms, kind = self._judgeable(numbers, verdict, kind)
         name, judged = alarms[0].model, set(numbers)
-        standing = self._alarms.standing(name)
-        others = {number: said for number, said in standing.items() if number not in judged}
+        names = self._alarms.names(name)
+        others = {number: now for number, now in names.items() if number not in judged}
         live = self._ledger.in_use(name)[0]
         before = after = self._ledger.detector(live).model_
         warnings: tuple[str, ...] = ()
@@ -320,6 +324,12 @@ class Verdicts:
         known = [kind for kind in self._ledger.live_detector(model).kinds_ if kind != old]
         return self._ledger.rename(model, old, _kind(new, known=known), by=by)
 
+    def renamed(self, model: str) -> dict[str, str]:
+        """Names that kinds had before, each with the name that the kind has now."""
+        live = self._ledger.in_use(model)[0]
+        renames, known = self._ledger.renames(live, since=0), self._ledger.detector(live).kinds_
+        return {old: name_now(old, renames) for old, _ in renames if old not in known}
+
     def revert(self, model: str, version: int, *, by: str) -> Version:
         """Go back to a version: the verdicts stand that it has learnt, and no others."""
         table, line = schema.verdicts, set(self._ledger.lineage(version))
@@ -358,13 +368,14 @@ class Verdicts:
         self, model: str, wanted: Reviewed = _ALL, *, limit: int = 50, offset: int = 0
     ) -> list[Verdict]:
         """The latest verdicts on rows of a model that pass a filter, the newest first."""
-        where = (schema.verdicts.c.model == model, *wanted.conditions())
+        where = (schema.verdicts.c.model == model, *wanted.conditions(self.renamed(model)))
         return self._store.newest(Verdict, schema.verdicts, *where, limit=limit, offset=offset)
 
     def counted(self, model: str, wanted: Reviewed = _ALL) -> dict[str, int]:
         """How many verdicts that pass a filter each person has given, the busiest first."""
         table = schema.verdicts.c
-        query = select(table.by, func.count()).where(table.model == model, *wanted.conditions())
+        where = (table.model == model, *wanted.conditions(self.renamed(model)))
+        query = select(table.by, func.count()).where(*where)
         found = self._store.rows(query.group_by(table.by).order_by(func.count().desc(), table.by))
         return {by: int(n) for by, n in found}
 

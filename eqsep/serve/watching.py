@@ -62,6 +62,7 @@ class Watch:
     broken_at: int | None  # the row of the episode at which it became strong
     too_many: bool  # whether more of the last rows raised an alarm than the promise allows
     shifts: list[tuple[str, float]]  # columns with moved means, in standard errors, farthest first
+    far: float | None  # the standard errors beyond which a column has moved
     per_minute: list[Minute]  # the last hours, of all versions
     banner: str | None = None  # what is wrong
     advice: str | None = None  # what to do
@@ -148,6 +149,7 @@ class Watching:
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
             shifts=[(shift.column, shift.standard_errors) for shift in shifts],
+            far=None if recent is None else recent.far,
             per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
         return replace(watch, **_advice(watch, recent))

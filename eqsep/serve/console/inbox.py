@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.alarms import Alarm, Filter, Said, first_name
+from eqsep.serve.alarms import DOUBTED, Alarm, Filter, Said, first_name
 from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
@@ -34,6 +34,7 @@ _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # fil
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
+_IN_DOUBT = f"named with a probability below {DOUBTED:.0%}: a verdict tells the kind"
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
 
@@ -123,7 +124,9 @@ def add_routes(pages: Pages) -> None:
             found = ws.folding.incident(model, number)
             alarms = ws.alarms.with_reasons(ws.alarms.some(found.alarms))
         bars = over_time([alarm.at for alarm in alarms])
+        judged = {(a.verdict.verdict, a.verdict.kind): a for a in alarms if a.verdict}
         values = {"number": number, "incident": found, "alarms": alarms, "bars": bars}
+        values["judged"] = list(judged.values())  # one for each verdict
         return judging(model) | values
 
     @pages.screen("/m/{model}/alarms/{number}", "alarm.html", **of_inbox)
@@ -165,11 +168,23 @@ def add_routes(pages: Pages) -> None:
             found = ws.alarms.group(model, number)
         return judging(model) | {"number": number, "group": found}
 
+    @pages.part("/m/{model}/groups", "panel_said.html", heading="Renamed", changed_alarms=True)
+    def rename(by: Judge, model: str, form: Posted) -> Values:
+        ids, (new,) = _numbers(form, "id", what="a row"), fields(form, "name")
+        if not ids:
+            raise UserError("Select the groups to rename: none is selected.")
+        n = ws.alarms.rename_groups(model, ids, new)
+        ws.people.log(by, "groups named", model=model, rows=ids, name=new)
+        called = f"called {new!r}" if new else "without a name"
+        one = ": they are one group now" if new and n > 1 else ""
+        return {"detail": f"{plural(n, 'group')} {called}{one}."}
+
     @pages.screen("/m/{model}/judge", "judge.html", heading="Judge", enough=_ENOUGH)
     def judge(model: str) -> Values:
         offered: dict[str, list[Alarm]] = {}
         for one in ws.queue.offered(model):
-            offered.setdefault(one.why, []).append(one.alarm)
+            why = _IN_DOUBT if one.alarm.now.alarm else one.why
+            offered.setdefault(why, []).append(one.alarm)
         explained = [(why, ws.alarms.with_reasons(alarms)) for why, alarms in offered.items()]
         return judging(model) | {"offered": explained, "missed": ws.queue.missed(model)}
 
@@ -221,12 +236,12 @@ def _add_verdicts(pages: Pages) -> None:
         """What has changed for rows that nobody has judged, with counts."""
         after = ws.alarms.standing(model)
         pairs = [(before[number], now) for number, now in after.items() if number in before]
-        counts = {
-            "open alarms have another name": sum(_is_renamed(*pair) for pair in pairs),
-            "open alarms are no longer alarms": sum(a.alarm > b.alarm for a, b in pairs),
-            "quiet rows rose to alarms": sum(a.alarm < b.alarm for a, b in pairs),
-        }
-        return {"changed": [(words, n) for words, n in counts.items() if n]}
+        counts = (
+            ("open alarm", "with another name", sum(_is_renamed(*pair) for pair in pairs)),
+            ("open alarm", "no longer in the inbox", sum(a.alarm > b.alarm for a, b in pairs)),
+            ("quiet row", "in the inbox now", sum(a.alarm < b.alarm for a, b in pairs)),
+        )
+        return {"changed": [f"{plural(n, what)} {then}" for what, then, n in counts if n]}
 
     @pages.part("/m/{model}/preview", "panel_preview.html", heading="Preview")
     def preview(request: Request, _: Judge, model: str, form: Posted) -> Values:
@@ -237,7 +252,10 @@ def _add_verdicts(pages: Pages) -> None:
         still = [one for one in found.rows if one.then.alarm] if said.verdict == FALSE else []
         row = still[0].alarm.row if still else {}
         shown = {"named": named, "teaches": teaches, "still": still, **said._asdict()}
-        shown["numbers"] = [name for name, value in row.items() if type(value) in (int, float)]
+        numbers = [name for name, value in row.items() if type(value) in (int, float)]
+        main = (still[0].alarm.reasons or {"reasons": []})["reasons"] if still else []
+        first = [reason["column"] for reason in main if reason["column"] in numbers]
+        shown["numbers"] = [*dict.fromkeys([*first, *numbers])]  # the main reasons first
         shown["n_normal"] = round(ws.ledger.live_detector(model).model_.n_learnt[0])
         return shown | _previewed(found)
 
@@ -261,6 +279,7 @@ def _add_verdicts(pages: Pages) -> None:
             "query": _query(chosen, _REVIEWED),
             "people": ws.verdicts.counted(model),
             "kinds": list(ws.ledger.places(model)),
+            "renamed": ws.verdicts.renamed(model),
             "exemptions": ws.exemptions.all(model),
             "covered": ws.exemptions.covered(model),
             "now": time.time(),

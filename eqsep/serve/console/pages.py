@@ -1,6 +1,7 @@
 """Pages from templates, with values as people read them, and the files that browsers fetch."""
 
 import hashlib
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from eqsep.labels import NORMAL, OR, UNSEEN
-from eqsep.serve.alarms import MISSING, first_name
+from eqsep.serve.alarms import DOUBTED, MISSING, Alarm, first_name
 from eqsep.serve.store import Missing
 from eqsep.serve.texts import Invalid, number
 from eqsep.serve.verdicts import Fit
@@ -68,10 +69,11 @@ def _utc(at: float) -> datetime:
     return datetime.fromtimestamp(at, UTC)
 
 
-def clock(at: float) -> str:
+def clock(at: float, *, seconds: bool = False) -> str:
     """A time of day, with the date where it is another day."""
     is_today = _utc(at).date() == _utc(time.time()).date()
-    return f"{_utc(at):%H:%M} UTC" if is_today else f"{_utc(at):%Y-%m-%d %H:%M} UTC"
+    form = ("" if is_today else "%Y-%m-%d ") + ("%H:%M:%S" if seconds else "%H:%M")
+    return f"{_utc(at):{form}} UTC"
 
 
 def score(value: float) -> str:
@@ -82,6 +84,19 @@ def score(value: float) -> str:
 def share(value: float) -> str:
     """A share as a percentage."""
     return f"{100 * value:.3g}%"
+
+
+def percent(probability: float) -> str:
+    """A probability, rounded down: 99% for a name that is almost certain."""
+    return f"{min(math.floor(100 * probability + 1e-9), 99)}%"
+
+
+def certainty(alarm: Alarm) -> str:
+    """How probable the name of an alarm is, in words."""
+    given = "" if alarm.now.kind == UNSEEN else ", if it is of a seen kind"
+    probability = alarm.now.kind_probability
+    name = f"{first_name(alarm.now.kind)} with a probability of"
+    return "" if probability is None else f"{name} {percent(probability)}{given}"
 
 
 def shown(value: Any) -> str:
@@ -96,7 +111,8 @@ def plural(n: int, word: str) -> str:
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
-FILTERS = {f.__name__: f for f in (ago, clock, first_name, fitting, hue, lasting, plural)} | {
+_PLAIN = (ago, certainty, clock, first_name, fitting, hue, lasting, percent, plural)
+FILTERS = {f.__name__: f for f in _PLAIN} | {
     "in_query": lambda v: quote(repr(v) if isinstance(v, float) and v == v else shown(v), safe=""),
     "iso": lambda at: _utc(at).isoformat(timespec="seconds"),
     "moment": lambda at: f"{_utc(at):%Y-%m-%d %H:%M:%S} UTC",
@@ -177,7 +193,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters |= FILTERS
-        self._environment.globals |= {"static": self.assets.address}
+        self._environment.globals |= {"static": self.assets.address, "doubted": DOUBTED}
         self._environment.globals["m"] = self._environment.get_template("macros.html").module
 
     def route(self, path: str, show: Callable[..., Response], method: str = "GET") -> Add:

@@ -178,6 +178,13 @@ class Assignment(Body):
     assignee: Text | None
 
 
+class GroupsNamed(Body):
+    """The new name of the groups that rows are in; "" removes it."""
+
+    rows: Ids
+    name: Text
+
+
 class Remark(Body):
     """A note on a row."""
 
@@ -221,6 +228,13 @@ def _alarms(routes: APIRouter, service: Service) -> None:
     @routes.get("/models/{name}/groups")
     def groups(_: Viewer, name: str) -> list[Group]:
         """Open alarms of unseen kinds, in groups that look alike."""
+        return ws.alarms.groups(name)
+
+    @routes.post("/models/{name}/groups")
+    def name_groups(by: Judge, name: str, asked: GroupsNamed) -> list[Group]:
+        """Name the groups of some alarms: groups with the same name are one."""
+        ws.alarms.rename_groups(name, asked.rows, asked.name)
+        ws.people.log(by, "groups named", model=name, rows=asked.rows, name=asked.name)
         return ws.alarms.groups(name)
 
     @routes.get("/models/{name}/queue")

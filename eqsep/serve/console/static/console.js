@@ -157,10 +157,11 @@ function name() {
   field.focus();
 }
 
-/* Enter in a field of the verdicts: assign, or preview the kind that is typed; else nothing. */
+/* Enter in a field of the verdicts: press the button next to it, or preview the kind that is typed; else nothing. */
 
 function enter(field) {
-  if (field.name === "to") one("#verdict [data-assign]").click();
+  const own = one("[data-assign]", field.closest(".row") ?? field);
+  if (own) own.click();
   else if (one("[data-new-kind]").value.trim()) one('#verdict button[value="new"]').click();
   else say("Nothing chosen: name a kind, or choose a verdict");
 }
@@ -236,6 +237,7 @@ addEventListener("resize", fit);
 
 document.addEventListener("alarms-changed", () => {
   lent = null;
+  for (const field of all("#verdict input[data-new-kind], #verdict input[name=note], #verdict input[name=name]")) field.value = "";
   for (const box of all('[data-all], input[name="id"][type="checkbox"]')) box.checked = false;
   count();
 });

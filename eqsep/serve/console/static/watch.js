@@ -18,7 +18,7 @@
         height: 240,
         legend: { live: false },
         scales: { rows: { range: (u, low, high) => [0, Math.max(1, high * 1.1)] }, alarms: { range: (u, low, high) => [0, Math.max(1, high * 1.5)] } },
-        axes: [axis({ values: (u, ticks) => ticks.map(clock) }), axis({ scale: "rows", label: "rows", labelSize: 22, size: 52 }), axis({ scale: "alarms", side: 1, label: "alarms", labelSize: 22, size: 44, grid: { show: false } })],
+        axes: [axis({ incrs: [1, 2, 5, 10, 15, 30, 60].map((minutes) => 60 * minutes), values: (u, ticks) => ticks.map(clock) }), axis({ scale: "rows", label: "rows", labelSize: 22, size: 52 }), axis({ scale: "alarms", side: 1, label: "alarms", labelSize: 22, size: 44, grid: { show: false } })],
         series: [
           { label: "minute" },
           series("rows", "--accent", "rows"),
