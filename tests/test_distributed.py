@@ -31,8 +31,7 @@ from eqsep.distributed.units import as_units, spread, total, units_of
 from eqsep.errors import UserError
 from paper.__main__ import app as paper
 
-ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "eqsep[ray]"')
-pytest.importorskip("ray.data")
+ray = None  # small_cluster imports it: of the processes that collect tests, one runs these
 pytestmark = [
     pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning"),  # of few rows
     # Ray's own settings and processes; it warns of them whatever is done.
@@ -47,6 +46,9 @@ SMALL = FAST | {"config": replace(Config.fast(), max_sample=500, max_sample_anom
 @pytest.fixture(scope="module", autouse=True)
 def small_cluster():
     """Two processes of this machine; none is left in the end."""
+    global ray
+    ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "eqsep[ray]"')
+    pytest.importorskip("ray.data")
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray.init(
         address="local",

@@ -6,18 +6,20 @@ import sys
 import anyio
 import numpy as np
 import pytest
-from mcp import Client, StdioServerParameters, stdio_client
 
 from eqsep import Detector
-from eqsep.serve.mcp import server
 from eqsep.serve.workspace import Workspace
 
 
-@pytest.fixture
-def work(tmp_path):
+@pytest.fixture(scope="module")
+def detector():
     rng = np.random.default_rng(0)
     X = [{"x": x, "y": y} for x, y in rng.normal(size=(700, 2)).tolist()]
-    detector = Detector(bandwidth=1.0, n_landmarks=40, random_state=0).fit(X)
+    return Detector(bandwidth=1.0, n_landmarks=40, random_state=0).fit(X)
+
+
+@pytest.fixture
+def work(tmp_path, detector):
     work = Workspace.in_folder(tmp_path)
     work.ledger.add("pump", detector, by="ada")
     work.intake.take("pump", [{"x": 0.1 * i, "y": 7.0} for i in range(3)])
@@ -25,11 +27,20 @@ def work(tmp_path):
     work.close()
 
 
+def connected(work):
+    """A client of the server; mcp takes a second to import, which not every process needs."""
+    from mcp import Client
+
+    from eqsep.serve.mcp import server
+
+    return Client(server(work))
+
+
 def call(work, tool, **told):
     """What a tool answers, and whether that is an error; through the protocol itself."""
 
     async def ask():
-        async with Client(server(work)) as client:
+        async with connected(work) as client:
             return await client.call_tool(tool, told)
 
     answer = anyio.run(ask)
@@ -39,7 +50,7 @@ def call(work, tool, **told):
 
 def test_tools_are_what_people_may_do_but_teach(work):
     async def ask():
-        async with Client(server(work)) as client:
+        async with connected(work) as client:
             return await client.list_tools()
 
     tools = {tool.name: tool for tool in anyio.run(ask).tools}
@@ -75,6 +86,8 @@ def test_an_assistant_looks_explains_and_proposes(work):
 @pytest.mark.extra
 @pytest.mark.usefixtures("work")
 def test_the_command_speaks_over_standard_input_and_output(tmp_path):
+    from mcp import Client, StdioServerParameters, stdio_client
+
     command = [sys.executable, "-m", "eqsep", "mcp", "--data", str(tmp_path)]
 
     async def ask():

@@ -3,7 +3,9 @@
 import json
 import sys
 from importlib import import_module
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -128,11 +130,19 @@ def test_a_method_whose_package_is_missing_is_left_out_by_name(module, monkeypat
     }
 
 
+def threads(n, *_):
+    """In place of a pool of processes, each of which would import all libraries."""
+    return ThreadPool(n)
+
+
+@pytest.mark.parametrize("pool", [threads, pytest.param(None, marks=pytest.mark.extra)])
 def test_a_run_in_processes_is_continued_and_a_limit_says_that_it_is_incomplete(
-    module, folder, monkeypatch, capsys
+    module, folder, monkeypatch, capsys, pool
 ):
     oddbench = module("oddbench")
     monkeypatch.setattr(oddbench, "warm_up", lambda: None)  # nothing of ours is measured
+    if pool:
+        monkeypatch.setattr("cells.get_context", lambda _: SimpleNamespace(Pool=pool))
     command = ["oddbench.py", "--data", str(folder), "--out", str(folder / "out")]
     command += ["--shares", "25", "--divisions", "0", "--commit", "abc"]
 

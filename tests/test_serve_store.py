@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import pytest
 from databases import HOMES, WHY_NOT, postgres_server
 from served import GOOD, HOT, served
+from sqlalchemy import event
 
 from eqsep.serve.store import Unavailable
 from eqsep.serve.web.service import Batcher
@@ -52,23 +53,23 @@ def test_a_locked_database_is_told_and_waited_for(tmp_path):
 
 def test_a_full_disk_is_told(tmp_path):
     service = served(f"sqlite:///{tmp_path / 'eqsep.db'}")
+    most = 10**6  # pages
 
-    def limit(connection, n):
-        connection.exec_driver_sql(f"PRAGMA max_page_count={n}")
+    def limit(connection, *_):
+        connection.execute(f"PRAGMA max_page_count={most}")
 
-    with service.client("admin") as client, service.ws.store.engine.connect() as connection:
+    # SQLite limits a connection, and the pool has several, as many as threads have used at once.
+    event.listen(service.ws.store.engine, "checkout", limit)
+    with service.client("admin") as client:
         client.post(SCORE, json=HOT)
-        n = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-        connection.close()  # the pool hands out this one again
         with service.ws.store.engine.connect() as connection:
-            limit(connection, n)
+            most = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         answers = [client.post(SCORE, json={"rows": [HOT] * 400}) for _ in range(5)]
         assert_unavailable(answers[-1])
         for path in READY:  # a small write may still find a place in a page that is there
             assert_unavailable(client.get(path))
         assert client.get(f"{API}/models").status_code == 200
-        with service.ws.store.engine.connect() as connection:
-            limit(connection, 10**6)
+        most = 10**6
         assert client.get("/health/ready").status_code == 200
         assert client.post(SCORE, json=HOT).status_code == 200
 
