@@ -270,16 +270,18 @@ def name_lines(names: Names) -> dict[str, str]:
             f"probability of a name does not count these"
         )
     if names.sets is not None and len(names.seen) > 1:
+        promised = NO_PROMISE
+        if names.sets.promised is not None:
+            promised = f"promised {names.sets.promised:.0%} if kinds are as common as in the fit"
         lines["sets of kinds"] = (
             f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered)} alarms have "
-            f"theirs, promised {names.sets.promised:.0%}"
+            f"theirs, {promised}"
         )
     if names.called_unseen.total:
-        verdict = "" if names.promise is None else f": {names.promise.verdict}"
-        lines["called unseen"] = (
-            f"{_percent(names.called_unseen)} rows of seen kinds; promised at most "
-            f"{names.rate:.2%}{verdict}"
-        )
+        asked = f"asked for at most {names.rate:.2%}"
+        if names.promise is not None:
+            asked = f"promised at most {names.rate:.2%}: {names.promise.verdict}"
+        lines["called unseen"] = f"{_percent(names.called_unseen)} rows of seen kinds; {asked}"
     if names.power.total:
         lines["named unseen"] = f"{_percent(names.power)} alarms of unseen kinds"
     return lines
