@@ -273,9 +273,12 @@ def name_lines(names: Names) -> dict[str, str]:
             f"probability of a name does not count these"
         )
     if names.sets is not None and len(names.seen) > 1:
+        promised = NO_PROMISE
+        if names.sets.promised is not None:
+            promised = f"promised {names.sets.promised:.0%} if kinds are as common as in the fit"
         lines["sets of kinds"] = (
             f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered)} alarms have "
-            f"theirs, promised {names.sets.promised:.0%}"
+            f"theirs, {promised}"
         )
     if names.called_unseen.total:
         promised = f"promised at most {names.rate:.2%}: {names.judged}"
