@@ -110,7 +110,7 @@ def test_no_promise_is_said_to_be_made_where_kinds_have_too_few_rows_for_one():
     none = {"without_promise": ("pump", "valve"), "has_promise": False}
     told = name_lines(counted(kind, kind, **none))
     assert told["sets of kinds"].endswith("alarms have theirs, no promise was made")
-    assert told["called unseen"].endswith("rows of seen kinds; asked for at most 5.00%")
+    assert told["called unseen"].endswith("rows of seen kinds; no promise was made")
 
 
 def test_the_calibration_error_is_the_mean_distance_of_probability_and_share():
