@@ -33,7 +33,7 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random fores
 class Rivals:
     """Who runs: the detector with its settings, methods that are retrained, a fixed model."""
 
-    refit: int = opt(0, "N", "Fit again every N periods (default: never).", min=0)
+    refit: int = opt(0, "N", "Fit again every N periods; 0 is never.", min=0)
     pending: bool = flag("--pending", "Learn rows before their labels arrive, as unlabelled.")
     against: str = opt(
         "random-forest", "METHODS", "Compare with random-forest,xgboost (retrained), or ''"

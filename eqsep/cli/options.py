@@ -48,7 +48,7 @@ RAY = opt(None, "ADDRESS", "Run on this Ray cluster; local is this machine.")
 SEED = opt(0, "N", "Random seed: the same number gives the same result.", min=0, max=2**32 - 1)
 
 LABEL = opt(..., "COLUMN", "The label column.")
-NORMAL = opt(None, "LABEL", 'The label of normal rows (default: "normal", 0 or false); repeatable.')
+NORMAL = opt(None, "LABEL", 'The label of normal rows (default: "normal", "ok", 0, …); repeatable.')
 NORMAL_HERE = opt(None, "LABEL", "The label of normal rows (default: as in the model); repeatable.")
 TRAINING = {
     "drop": _columns("Leave out these columns: a,b; repeatable."),
