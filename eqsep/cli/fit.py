@@ -61,8 +61,8 @@ class TrainingData:
     normal: str | None = None  # where labels are names
 
 
-_LABEL = opt(None, "COLUMN", "The column of labels; without it all are normal.")
-_SEEN = opt(None, "KIND", "Learn this kind, and leave rows of others out.")
+_LABEL = opt(None, "COLUMN", "The label column; without it, all rows are normal.")
+_SEEN = opt(None, "KIND", "Learn only this kind of anomaly; repeatable.")
 
 
 @options.reads_tables
@@ -72,21 +72,25 @@ def fit(
     ),
     out: Path = options.MODEL_OUT,
     unlabelled: str = options.UNLABELLED,
-    false_alarm_rate: float = opt(0.01, "SHARE", "Of new normal rows that may raise an alarm."),
-    confidence: float | None = opt(
-        None, "SHARE", "Of models that keep that rate; else it is the mean."
+    false_alarm_rate: float = opt(
+        0.01, "SHARE", "Share of new normal rows that may raise an alarm."
     ),
-    unseen_rate: float = opt(0.05, "SHARE", "Of rows of a seen kind that may be called unseen."),
-    like: Path | None = opt(None, "MODEL", "Encode as this model does, to merge the two later."),
+    confidence: float | None = opt(
+        None, "SHARE", "Share of models that keep that rate (default: it holds on average)."
+    ),
+    unseen_rate: float = opt(
+        0.05, "SHARE", "Share of rows of seen kinds that may be called unseen."
+    ),
+    like: Path | None = opt(None, "MODEL", "Use this model's encoding, to merge later."),
     landmarks: int | None = options.LANDMARKS,
     bandwidth: float | None = opt(
-        None, "NUMBER", "Kernel bandwidth: larger is wider (0.5 by default)."
+        None, "NUMBER", "Kernel bandwidth; larger is wider (default: 0.5)."
     ),
     random_state: int = options.SEED,
     report: Path | None = options.REPORT,
     ray: str | None = options.RAY,
 ) -> None:
-    """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
+    """Learn normal rows and the labelled kinds of anomaly from files."""
     options.check_report_out(report, [*spec.paths, like], model=out)
     options.check_model_out(out, [*spec.paths, like])
     model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}

@@ -54,12 +54,12 @@ _DISTINCT = 0.95  # of the rows: texts that differ so often are ids
 @reads_tables
 def init(
     rows: list[str] = arg(..., "FILE", "The table: a file or a folder of files."),
-    out: Path | None = opt(None, "FILE", "The project file (default: eqsep.toml by the table)."),
+    out: Path | None = opt(None, "FILE", "Project file (default: eqsep.toml next to the data)."),
     force: bool = flag("--force", "Replace an existing file."),
     *,
     layout: Layout,
 ) -> None:
-    """Look at a table and write eqsep.toml: label, ids, leaks and dates, with a comment each."""
+    """Look at a table and write eqsep.toml: label, ids, leaks and dates, with comments."""
     first = Path(rows[0])
     folder = first if first.is_dir() else first.parent
     path = out or folder / NAME

@@ -58,9 +58,9 @@ class Wanted:
     explain: int = opt(0, "N", "Give each alarm this many reasons.")
     kinds: bool = flag("--kinds", "Also list the kinds that each alarm may be of.")
     only_alarms: bool = options.ONLY_ALARMS
-    most: int | None = opt(None, "N", "Only the N highest scores, the highest first.")
+    most: int | None = opt(None, "N", "Only the N highest scores, highest first.")
     false_alarm_rate: float | None = options.RATE
-    fdr: float | None = opt(None, "SHARE", "Of the alarms that may be false, in all rows at once.")
+    fdr: float | None = opt(None, "SHARE", "Share of all alarms that may be false.")
     persist: str | None = options.PERSIST
     keep: list[str] | None = options.KEEP
     ray: str | None = options.RAY
@@ -92,10 +92,10 @@ def score(
     *,
     wanted: Wanted,
     form: str | None = options.FORM,
-    exit_code: bool = flag("--exit-code", "End with 1 where a row raises an alarm."),
+    exit_code: bool = flag("--exit-code", "Exit with 1 if a row raises an alarm."),
     layout: Layout,
 ) -> None:
-    """Score rows, as many as there are: score, p_value, alarm, kind and its probability."""
+    """Score rows: write score, p_value, alarm, kind and its probability."""
     wanted = replace(wanted, layout=layout)
     with print_warnings():
         tally = score_files(model, rows, wanted, out=out, kind=writing.output_format(out, form))
@@ -461,15 +461,15 @@ _EXPLAINED = 64  # rows that are explained together, so that the first ones come
 def explain(
     model: Path = options.MODEL,
     rows: list[str] = options.ROWS,
-    top: int = opt(5, "N", "How many columns to name."),
-    most: int = opt(20, "N", "How many rows: those with the highest scores."),
+    top: int = opt(5, "N", "Number of columns to name."),
+    most: int = opt(20, "N", "Number of rows: those with the highest scores."),
     only_alarms: bool = options.ONLY_ALARMS,
     false_alarm_rate: float | None = options.RATE,
     keep: list[str] | None = options.KEEP,
     *,
     layout: Layout,
 ) -> None:
-    """Say why rows have their scores, the highest first: the columns that drive them."""
+    """Show which columns drive the highest scores, highest first."""
     if top < 1:
         raise UserError(f"--top expects at least 1 reason, got {top}.")
     options.check_most(most)

@@ -40,19 +40,19 @@ from eqsep.tables.reading import Table
 class ReviewSpec:
     """How alarms are worked off: the options of the command, with names of columns."""
 
-    time: str | None = opt(None, "COLUMN", "When: the highest scores of each day, and delays.")
-    group: str | None = opt(None, "COLUMN", "The run of each row, for delays; else the model's.")
+    time: str | None = opt(None, "COLUMN", "Time of each row, for daily figures and delays.")
+    group: str | None = opt(None, "COLUMN", "Run of each row, for delays (default: the model's).")
     persist: str | None = opt(
         None,
         "K/N",
-        "Delays of alarms with K of the last N rows of the run; the rest of single ones.",
+        "Measure delays of alarms with K of the last N rows of a run; the rest is unaffected.",
     )
     entity: str | None = opt(
-        None, "COLUMN", "Card, host, machine: its rows of one day are one incident."
+        None, "COLUMN", "Card, host or machine: its rows of one day are one incident."
     )
-    top: int = opt(20, "N", "How many of the highest scores are looked at.")
-    cost_alarm: float | None = opt(None, "COST", "Of looking at an alarm, true or false.")
-    cost_miss: float | None = opt(None, "COST", "Of an anomaly that raises no alarm.")
+    top: int = opt(20, "N", "Number of highest scores to check.")
+    cost_alarm: float | None = opt(None, "COST", "Cost of checking an alarm, true or false.")
+    cost_miss: float | None = opt(None, "COST", "Cost of an anomaly that raises no alarm.")
 
     @property
     def columns(self) -> list[str]:
@@ -91,7 +91,7 @@ def test(
     ),
     report: Path | None = options.REPORT,
 ) -> None:
-    """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
+    """Test a model on labelled rows: what it finds and names, and whether its promise holds."""
     options.check_report_out(report, [model, *spec.paths])
     with print_warnings():
         detector = load_detector(model, rows=spec.paths, rate=false_alarm_rate)
