@@ -272,9 +272,7 @@ def _names(model: Model) -> dict[str, str]:
 
 _LABEL = opt(None, "COLUMN", "The column of the labels that the rows were learnt with.")
 _SEEN = opt(None, "KIND", "Take rows of this kind, and leave those of others out.")
-_JUDGED = console.flag(
-    "--judged", "Rows were judged because they raised an alarm: none calibrates."
-)
+_JUDGED = console.flag("--judged", "Judged because they raised an alarm: no row calibrates.")
 _RESULTS = ("row", "score", "p_value")  # of suspects
 
 

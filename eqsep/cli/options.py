@@ -32,9 +32,7 @@ _columns = partial(opt, None, "COLUMNS", callback=_split_columns)
 MODEL = arg(..., "MODEL", "A file that eqsep fit wrote.")
 ROWS = arg(..., "FILE", "CSV, JSON lines, Parquet, Arrow, Excel, folders of them; - is the input.")
 MODEL_OUT = opt(..., "MODEL", "The model to write.", "--out")
-UNLABELLED = opt(
-    "auto", "HOW", "Rows that nobody called anomalous: auto, trusted, or doubted if some may be."
-)
+UNLABELLED = opt("auto", "HOW", "Rows not called anomalous: auto, trusted, doubted if some may be.")
 KEEP = _columns("Write these columns too; repeatable.")
 ONLY_ALARMS = flag("--only-alarms", "Leave out rows that pass.")
 PERSIST = opt(None, "K/N", "Alarms only where K of the last N rows of the run are ones.")
@@ -51,16 +49,13 @@ LABEL = opt(..., "COLUMN", "The column of labels.")
 NORMAL = opt(None, "LABEL", 'The label of normal rows; else "normal", 0 or false; repeatable.')
 NORMAL_HERE = opt(None, "LABEL", "The label of normal rows; else that of the model; repeatable.")
 TRAINING = {
+    "normal": NORMAL,
     "drop": _columns("Leave these columns out: a,b; repeatable."),
-    "categorical": _columns(
-        "Treat these columns as categorical; repeatable.", "--categorical", "--names"
-    ),
+    "categorical": _columns("Treat these as categorical; repeatable.", "--categorical", "--names"),
     "group": opt(None, "COLUMN", "The run, machine or card of each row: held out whole."),
     "time": opt(None, "COLUMN", "When each row was taken: blocks of it are held out."),
     "window": opt(None, "N", "Sensors: add mean, deviation and slope of the last N rows of a run."),
-    "ordered": flag(
-        "--ordered", "Rows are in time order but have no time column: their numbers are it."
-    ),
+    "ordered": flag("--ordered", "Rows are in time order: row numbers are the times."),
 }
 _text_file = partial(opt, None, rich_help_panel="Text files, where they are not understood")
 _TEXT_FILES = {

@@ -50,9 +50,7 @@ def run(
     port: int = opt(8000, None, "0 is any that is free.", min=0, max=65535),
     workers: int = opt(1, "N", "Processes that share the store.", min=1, max=64),
     take: bool = flag("--take", "Make MODEL live, if its file differs from what was added."),
-    entity: str | None = opt(
-        None, "COLUMN", "That says whose a row is: a card, a host, a machine."
-    ),
+    entity: str | None = opt(None, "COLUMN", "That says whose a row is: card, host, machine."),
     keep_quiet: float = opt(0.05, "SHARE", "Of rows without an alarm that are kept."),
     name: list[str] | None = opt(None, "HOST", "A name that the service is called by; repeatable."),
 ) -> None:
@@ -112,9 +110,7 @@ def token(
 
 
 @app.command()
-def backup(
-    file: Path = arg(..., "FILE", "To write; it must not exist."), data: Path = _DATA
-) -> None:
+def backup(file: Path = arg(..., "FILE", "To write; must not exist."), data: Path = _DATA) -> None:
     """Copy the database of a service to a file, while it runs or not."""
     backups.back_up(_database(data), file)
     Screen().print_line(f"{file}: {file.stat().st_size / 1e6:.1f} MB, checked")

@@ -28,9 +28,7 @@ Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimens
 def closing(
     family: ClosingFamily,
     n_features: Dimension,
-    separators: int | None = opt(
-        None, None, "Say how likely this many random ones close a region."
-    ),
+    separators: int | None = opt(None, None, "How likely this many random ones close a region."),
 ) -> None:
     """The fewest separators of a family that enclose a finite volume."""
     number = theory.closing_number(family, n_features)

@@ -31,16 +31,14 @@ def watch(
     rows: list[str] = options.ROWS,
     state: Path | None = opt(None, "FILE", "Go on from this state, and keep it there."),
     delta: float | None = opt(
-        None, "CHANCE", "Of saying wrongly that rows have changed; else 0.01."
+        None, "CHANCE", "Of a false alert that rows have changed; else 0.01."
     ),
     random_state: int = options.SEED,
     fdr: float | None = opt(None, "SHARE", "Select rows as they come: of these, may be false."),
     alarms: Path | None = opt(None, "FILE", "Where the selected rows go, as CSV."),
     report: Path | None = options.REPORT,
     ordered: bool = flag("--ordered", "Rows are in time order: row numbers are the times."),
-    exit_code: bool = flag(
-        "--exit-code", "End with 1 where rows have changed, else 3 where to look."
-    ),
+    exit_code: bool = flag("--exit-code", "End with 1 if rows changed, 3 if some need a look."),
     *,
     layout: Layout,
 ) -> None:
@@ -123,12 +121,7 @@ def _monitor(detector: Detector, state: Path | None, *, delta: float | None, see
 
 
 def _watch(
-    monitor: Monitor,
-    selection: Selection | None,
-    paths: list[str],
-    *,
-    layout: Layout,
-    ordered: bool,
+    monitor: Monitor, selected: Selection | None, paths: list[str], *, layout: Layout, ordered: bool
 ) -> None:
     model, done = monitor.detector.model_, 0
     with progress("eqsep watch", "watching") as job:
@@ -141,8 +134,8 @@ def _watch(
                 if table.num_rows:
                     rows = reader(table)
                     monitor.update(rows, ordered=ordered)
-                    if selection is not None:
-                        selection.take(rows, before=done)
+                    if selected is not None:
+                        selected.take(rows, before=done)
             done += table.num_rows
             job.note = counted(done, "row")
     if not done:
