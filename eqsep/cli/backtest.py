@@ -61,10 +61,7 @@ def backtest(
     context: typer.Context,
     spec: InputSpec = options.columns(
         label=options.LABEL,
-        normal=options.NORMAL,
-        drop=options.TRAINING["drop"],
-        categorical=options.TRAINING["categorical"],
-        ordered=options.TRAINING["ordered"],
+        **{name: options.TRAINING[name] for name in ("normal", "drop", "categorical", "ordered")},
     ),
     time: str | None = opt(None, "COLUMN", "Time of each row: a date or a number."),
     every: str = opt("1d", "SPAN", "Length of a period: 1d, 12h, or a number of rows."),

@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 from dataclasses import astuple, replace
 from itertools import islice, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -23,9 +22,6 @@ from eqsep.io.writing import check_folder, table_writer
 from eqsep.plots import Panel, region_figure, save_figure
 from eqsep.progress import reported_to
 from eqsep.report import Usage, write_report
-
-if TYPE_CHECKING:
-    pass
 
 REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
 FOLDER, _SERVED, BY = "serve", "payments", "eqsep demo"

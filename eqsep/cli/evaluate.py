@@ -40,9 +40,7 @@ _FEWEST = 2  # rows of a kind: one to train and one to test on
 @options.reads_tables
 def evaluate(
     context: typer.Context,
-    spec: InputSpec = options.columns(
-        label=options.LABEL, normal=options.NORMAL, **options.TRAINING
-    ),
+    spec: InputSpec = options.columns(label=options.LABEL, **options.TRAINING),
     seen: list[str] | None = opt(None, "KIND", "Use only this kind as the seen one."),
     unlabelled: str = options.UNLABELLED,
     against: list[str] | None = opt(

@@ -67,9 +67,7 @@ _SEEN = opt(None, "KIND", "Learn only this kind of anomaly; repeatable.")
 
 @options.reads_tables
 def fit(
-    spec: InputSpec = options.columns(
-        label=_LABEL, normal=options.NORMAL, seen=_SEEN, **options.TRAINING
-    ),
+    spec: InputSpec = options.columns(label=_LABEL, seen=_SEEN, **options.TRAINING),
     out: Path = options.MODEL_OUT,
     unlabelled: str = options.UNLABELLED,
     false_alarm_rate: float = opt(
@@ -159,9 +157,7 @@ def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> Non
     if ray is not None:
         check_no_windows(has_windows)
         if spec.ordered:
-            raise UserError(
-                "--ordered and --ray contradict each other: processes read files apart."
-            )
+            raise UserError("--ordered and --ray contradict each other: files are read apart.")
     if (has_windows is not None or spec.ordered) and spec.seen and is_large(spec.paths):
         raise UserError(
             "--seen leaves rows out, and of files as large as these they are left out before "
@@ -566,18 +562,16 @@ class _Reader:
 
     def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
         waiting: list[tuple[pa.Table, np.ndarray]] = []
-        runs = Runs()
-        columns = self.spec.columns(self.like)
+        spec, runs = self.spec, Runs()
+        columns = spec.columns(self.like)
         changed = [file for file, stamp in self.stamps.items() if stamp_of(file) != stamp]
         if changed:
             raise UserError(
                 f"{quoted(changed)} was changed since it was first read: rows are read three times "
                 f"where they are many. Try again when nobody writes to it."
             )
-        for _, table in inputs.pieces_for(
-            self.like, self.spec.paths, columns, layout=self.spec.layout
-        ):
-            written = self.spec.written_labels(table)
+        for _, table in inputs.pieces_for(self.like, spec.paths, columns, layout=spec.layout):
+            written = spec.written_labels(table)
             if self.labels is not None:
                 there = np.array([text in self.labels for text in written], dtype=bool)
                 table, written = table.filter(pa.array(there)), written[there]
@@ -609,10 +603,8 @@ class _Reader:
         self, waiting: list[tuple[pa.Table, np.ndarray]], runs: Runs
     ) -> tuple[Table, np.ndarray | None]:
         table = joined([table for table, _ in waiting])
-        values = table.drop_columns(self.spec.grouped.names)
-        rows = (
-            inputs.as_read(values, self.like) if self.like else read_table(values, name="Detector")
-        )
+        values, plan = table.drop_columns(self.spec.grouped.names), self.like
+        rows = inputs.as_read(values, plan) if plan else read_table(values, name="Detector")
         rows = self.spec.in_order(self.spec.grouped.attach(rows, table), runs)
         if self.labels is None:
             return rows, None

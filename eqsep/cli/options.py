@@ -51,6 +51,7 @@ LABEL = opt(..., "COLUMN", "The label column.")
 NORMAL = opt(None, "LABEL", 'The label of normal rows (default: "normal", "ok", 0, …); repeatable.')
 NORMAL_HERE = opt(None, "LABEL", "The label of normal rows (default: as in the model); repeatable.")
 TRAINING = {
+    "normal": NORMAL,
     "drop": _columns("Leave out these columns: a,b; repeatable."),
     "categorical": _columns(
         "Treat these columns as categorical; repeatable.", "--categorical", "--names"

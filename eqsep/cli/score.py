@@ -355,9 +355,8 @@ class Highest:
         full = len(self._scores) >= self.most
         likely = np.flatnonzero(scores > self._scores.min()) if full else np.arange(len(scores))
         rows = table.take(as_column(rows[likely], pa.int64())).to_pylist()
-        new = np.array(
-            [i for i, row in zip(likely, rows, strict=True) if self._is_new(repr(row))], int
-        )
+        pairs = zip(likely, rows, strict=True)
+        new = np.array([i for i, row in pairs if self._is_new(repr(row))], int)
         both = np.concatenate([self._scores, scores[new]])
         order = np.argsort(-both, kind="stable")[: self.most]
         before, self._scores = len(self._scores), both[order]
@@ -475,9 +474,7 @@ def explain(
     options.check_most(most)
     with print_warnings():
         scoring = load_scoring(model, rows=rows, rate=false_alarm_rate)
-        held, n = _highest(
-            scoring, rows, keep or (), layout=layout, most=most, only_alarms=only_alarms
-        )
+        held, n = _highest(scoring, rows, keep or [], layout=layout, most=most, alarms=only_alarms)
         for text in _explained(scoring, held, top=top):
             typer.echo(visible(text))
         if n > len(held):
@@ -486,13 +483,7 @@ def explain(
 
 
 def _highest(
-    model: Model,
-    paths: Sequence[str],
-    keep: Sequence[str],
-    *,
-    layout: Layout,
-    most: int,
-    only_alarms: bool,
+    model: Model, paths: list[str], keep: list[str], *, layout: Layout, most: int, alarms: bool
 ) -> tuple[list[_Held], int]:
     """The rows, or alarms, with the highest scores, the highest first; and of how many."""
     held: list[_Held] = []
@@ -507,7 +498,7 @@ def _highest(
             with errors_placed(name, before=before):
                 rows = reader(table)
                 score, _, alarm, kind, probability = model.verdicts(rows)
-            among = np.flatnonzero(alarm) if only_alarms else np.arange(len(score))
+            among = np.flatnonzero(alarm) if alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
                 said = [f"{name} {text_of(value)}" for name, value in values if value is not None]
@@ -521,16 +512,11 @@ def _highest(
     return held, candidates
 
 
-def _percent(probability: float) -> str:
-    """Rounded, but 100% is certain."""
-    return f"{min(probability, 0.99) if probability < 1 else 1:.0%}"
-
-
 def _verdict(kind: str, probability: float) -> str:
     """The name of an alarm, with its probability where that is known."""
     given = " if it is of a seen kind" * (kind != UNSEEN)
-    known = "" if np.isnan(probability) else f" ({_percent(probability)}{given})"
-    return f"alarm, {kind}{known}"
+    rounded = min(probability, 0.99) if probability < 1 else 1  # 100% is certain
+    return f"alarm, {kind}" + ("" if np.isnan(probability) else f" ({rounded:.0%}{given})")
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:

@@ -14,16 +14,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eqsep.arrays import objects
-from eqsep.cli import inputs, options
-from eqsep.cli.console import (
-    Screen,
-    format_counts,
-    in_command,
-    interval,
-    opt,
-    print_warnings,
-    table,
-)
+from eqsep.cli import console, inputs, options
+from eqsep.cli.console import Screen, flag, format_counts, interval, opt, print_warnings, table
 from eqsep.cli.inputs import InputSpec, load_detector
 from eqsep.detector import Detector, learnt_before
 from eqsep.detector.calibration import NO_PROMISE
@@ -86,9 +78,7 @@ def test(
     *,
     review: ReviewSpec,
     false_alarm_rate: float | None = options.RATE,
-    learnt_too: bool = opt(
-        False, None, "Measure even on rows that the model has learnt.", "--learnt-too"
-    ),
+    learnt_too: bool = flag("--learnt-too", "Measure even on rows that the model has learnt."),
     report: Path | None = options.REPORT,
 ) -> None:
     """Test a model on labelled rows: what it finds and names, and whether its promise holds."""
@@ -150,7 +140,7 @@ def assess_files(
     assert y is not None  # the option is required
     label = str(spec.label)
     inputs.check_some_label(y, name=label)
-    notes = [] if caution is None else [f"Said at the fit: {in_command(caution.warning())}"]
+    notes = [] if caution is None else [f"Said at the fit: {console.in_command(caution.warning())}"]
     if set(grouped.names) <= set(table.schema.names):
         rows = grouped.attach(rows, table)
     rows = plan.align(rows)  # with windows, before rows are left out
@@ -183,10 +173,10 @@ def assess_files(
 def _checked_new(
     detector: Detector, rows: Table, y: np.ndarray, paths: Iterable[str], *, learnt_too: bool
 ) -> list[str]:
-    """Refuse rows that were learnt, or note that some were, or that it cannot be told."""
+    """Refuse rows that were learnt, or note that some were, or that this is unknown."""
     found = learnt_before(detector, rows, y)
     if not found.checked or found.by_chance >= 1:
-        return ["Whether the model has learnt some of these rows cannot be told."]
+        return ["Whether the model has learnt some of these rows is not known."]
     if not found.are_learnt:
         return []
     share = (

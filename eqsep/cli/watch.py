@@ -123,12 +123,7 @@ def _monitor(detector: Detector, state: Path | None, *, delta: float | None, see
 
 
 def _watch(
-    monitor: Monitor,
-    selection: Selection | None,
-    paths: list[str],
-    *,
-    layout: Layout,
-    ordered: bool,
+    monitor: Monitor, selected: Selection | None, paths: list[str], *, layout: Layout, ordered: bool
 ) -> None:
     model, done = monitor.detector.model_, 0
     with progress("eqsep watch", "watching") as job:
@@ -141,8 +136,8 @@ def _watch(
                 if table.num_rows:
                     rows = reader(table)
                     monitor.update(rows, ordered=ordered)
-                    if selection is not None:
-                        selection.take(rows, before=done)
+                    if selected is not None:
+                        selected.take(rows, before=done)
             done += table.num_rows
             job.note = counted(done, "row")
     if not done:

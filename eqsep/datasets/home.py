@@ -106,9 +106,8 @@ class Source:
 
     def refuse(self, path: Path, why: str, cause: BaseException | None = None) -> NoReturn:
         """Say that `path` is not a file of this data set, and where to take one from."""
-        raise UserError(
-            f"{path} is not a file of {self.title}: {why}. Take the file from {self.url}."
-        ) from cause
+        message = f"{path} is not a file of {self.title}: {why}. Take the file from {self.url}."
+        raise UserError(message) from cause
 
 
 def _command(folder: str) -> str:

@@ -225,17 +225,15 @@ def _table(folders: Mapping[str, Path], suffixes: Collection[str], **how: Any) -
     return Table(X=X, kind=kind, feature_names=numbered("e", X))
 
 
-def _images(
-    folders: Mapping[str, Path], suffixes: Collection[str]
-) -> tuple[Sequence[Path], np.ndarray]:
+def _images(folders: Mapping[str, Path], endings: Collection[str]) -> tuple[list[Path], np.ndarray]:
     """The paths in each kind's folder, sorted, and the kind of each; none may be without."""
     found: list[tuple[Path, str]] = []
     for kind, folder in folders.items():
-        inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in suffixes)
+        inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in endings)
         if not inside:
             raise FileNotFoundError(
                 f"There are no images in {folder}: expected files that end in one of "
-                f"{', '.join(suffixes)}. Put some there, or take the folder away."
+                f"{', '.join(endings)}. Put some there, or take the folder away."
             )
         found += [(path, kind) for path in inside]
     return [path for path, _ in found], np.array([kind for _, kind in found])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.datasets.home import Source
-from eqsep.datasets.records import Table, named_columns
+from eqsep.datasets.records import Rows, Table, named_columns
 from eqsep.errors import UserError
 
 _UCI = "https://archive.ics.uci.edu/dataset"
@@ -88,9 +88,7 @@ def load_satimage(
     return _table(parts, _SATIMAGE_COLUMNS, as_frame=as_frame)
 
 
-def _table(
-    parts: list[tuple[np.ndarray, np.ndarray]], columns: tuple[str, ...], *, as_frame: bool
-) -> Table:
+def _table(parts: list[Rows], columns: tuple[str, ...], *, as_frame: bool) -> Table:
     """The rows and kinds of all files, one after the other."""
     X, kind = map(np.concatenate, zip(*parts, strict=True))
     return Table(X=named_columns(X, columns, as_frame=as_frame), kind=kind, feature_names=columns)
