@@ -249,7 +249,7 @@ def test_alarms_of_another_model_are_not_there(console, client):
     number = open_alarms(console, "hostile")[0].id
     answer = client.get(f"/m/pumps/alarms/{number}")
     assert answer.status_code == 404
-    assert f"There is no row {number}" in answer.text
+    assert f"has no row {number}" in answer.text
 
 
 def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, client):

@@ -27,7 +27,7 @@ def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> 
         there = f"Put the file there, from {source}{_command(folder)}."
         where = f" that has it in a subfolder {folder}"
         hint = f"Or name another folder{where}: {_NAMED}."
-        raise _missing(f"There is no {name} in {place}. {there}", hint=hint, where=where)
+        raise _missing(f"{place} has no {name}. {there}", hint=hint, where=where)
     return place / name
 
 
@@ -36,7 +36,7 @@ def data_folder(folder: str, *, source: str, data_home: Any = None) -> Path:
     home = named_home(data_home, wanted=folder, source=source)
     if not (home / folder).is_dir():
         raise _missing(
-            f"There is no folder {folder} in {home}. Put it there, from {source}.",
+            f"{home} has no folder {folder}. Put it there, from {source}.",
             hint=f"Or name another folder that has it: {_NAMED}.",
             where=" that has it",
         )

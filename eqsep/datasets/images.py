@@ -82,7 +82,7 @@ def load_image_folder(
     names = _folders(root)
     if normal not in names:
         raise UserError(
-            f"There is no folder {normal!r} of normal images in {root}: expected one of "
+            f"{root} has no folder {normal!r} of normal images: expected one of "
             f"{', '.join(names) or 'no folder at all'}. Name it: normal=..."
         )
     if normal != "normal" and "normal" in names:
@@ -232,7 +232,7 @@ def _images(folders: Mapping[str, Path], endings: Collection[str]) -> tuple[list
         inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in endings)
         if not inside:
             raise FileNotFoundError(
-                f"There are no images in {folder}: expected files that end in one of "
+                f"{folder} contains no images: expected files that end in one of "
                 f"{', '.join(endings)}. Put some there, or take the folder away."
             )
         found += [(path, kind) for path in inside]
@@ -243,7 +243,7 @@ def _folders(root: Path) -> list[str]:
     """The names of the folders in `root`, sorted; hidden ones are passed over."""
     if not root.is_dir():
         expected = "Expected a folder with a folder for each kind of image."
-        raise FileNotFoundError(f"There is no folder {root}. {expected}")
+        raise FileNotFoundError(f"Folder {root} does not exist. {expected}")
     return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 

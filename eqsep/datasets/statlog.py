@@ -17,7 +17,7 @@ _SHUTTLE_KINDS = dict(enumerate(_STATES, start=1))
 
 _SATIMAGE = Source(title="Satimage", folder="satimage", url=f"{_UCI}/146/statlog+landsat+satellite")
 _SATIMAGE_COLUMNS = tuple(f"pixel{p}_band{b}" for p in range(1, 10) for b in range(1, 5))
-# There is no class 6: mixed ground was left out when the data were published.
+# Class 6 is missing: mixed ground was left out when the data were published.
 _GROUND = {
     **{1: "red soil", 2: "cotton crop", 3: "grey soil", 4: "damp grey soil"},
     **{5: "vegetation stubble", 7: "very damp grey soil"},

@@ -32,7 +32,7 @@ def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Callable[..
     made: Callable[..., Any]
     try:
         made = njit(cache=True, **options)(loop)
-    except RuntimeError:  # there is no folder to keep it in
+    except RuntimeError:  # no folder to keep it in
         made = njit(**options)(loop)
     return made
 
