@@ -178,7 +178,7 @@ class Doubled(Linear):
 def test_a_layer_without_slopes_goes_by_torch():
     data, criterion = problem()
     network = Network(torch.nn.Sequential(), Doubled(D, 1, members=streams())).train()
-    with pytest.raises(Unknown, match="no slopes of Doubled"):
+    with pytest.raises(Unknown, match="no slopes are known of Doubled"):
         ArraySteps(network, data, criterion, PLAN)
     assert type(steps_for(network, data, criterion, PLAN)) is Steps
 

@@ -361,7 +361,7 @@ def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
         ("/m/pumps/preview", {"id": "1", "choice": "new"}, 422, "Name the new kind"),
         ("/m/pumps/preview", {"id": "x", "choice": "new"}, 422, "number of a row"),
         ("/m/pumps/preview", {"id": "1", "choice": "verdict:maybe"}, 422, "A verdict is one of"),
-        ("/m/pumps/preview", {"id": "9999", "choice": "kind:leak"}, 404, "no row 9999"),
+        ("/m/pumps/preview", {"id": "9999", "choice": "kind:leak"}, 404, "Row 9999 does not exist"),
         ("/m/pumps/assign", {"to": "ada"}, 422, "none is selected"),
         ("/m/pumps/revert", {"version": "first"}, 422, "number of a version"),
         ("/m/pumps/purge", {"entity": "m1", "again": "m2"}, 422, "nothing was deleted"),

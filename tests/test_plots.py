@@ -154,7 +154,7 @@ def test_a_failed_save_leaves_the_old_picture_and_no_rubbish(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("missing/a.png", FileNotFoundError, "there is no .*missing"),
+        ("missing/a.png", FileNotFoundError, "missing does not exist"),
         ("a.xyz", ValueError, r"one of \[.*'png'.*got '.xyz'"),
         ("a", ValueError, "got ''"),
     ],

@@ -687,6 +687,6 @@ def test_a_model_that_cannot_be_served_is_refused(work, detector):
         work.ledger.add("other", Detector(), by="ada")
     with pytest.raises(UserError, match="no slash"):
         work.ledger.add("a/b", detector, by="ada")
-    with pytest.raises(Missing, match="no model"):
+    with pytest.raises(Missing, match="does not exist"):
         work.intake.take("none", [{"x": 1.0}])
     assert replace(work.ledger.live("pump")).operation == "add"
