@@ -6,6 +6,7 @@ import warnings
 import pytest
 import typer
 
+from eqsep.checks import LabelSpellingWarning
 from eqsep.cli.console import (
     BROKEN_PIPE,
     Job,
@@ -84,16 +85,19 @@ def test_a_pipe_that_ends_is_no_error(monkeypatch, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_warnings_are_told_once_each_in_the_words_of_the_command(capsys):
+def test_each_warning_is_printed_once_in_the_words_of_the_command(capsys):
     topic = "no_windows"
     with print_warnings() as found:
         for _ in range(2):
             warnings.warn(EqsepWarning("All.", hint="Set window=None.", topic=topic), stacklevel=1)
         warnings.warn("Look\n  here.", stacklevel=1)
         warnings.warn("of a library", DeprecationWarning, stacklevel=1)
-    told = [sentence(warning) for warning in found]
-    assert told == ["All. Leave out --window.", "Look here."]
-    assert capsys.readouterr().err == "".join(f"Warning: {text}\n" for text in told)
+        warnings.warn(LabelSpellingWarning("Two alike."), stacklevel=1)
+    messages = [sentence(warning) for warning in found]
+    assert messages == ["All. Leave out --window.", "Look here.", "Two alike."]
+    *plain, explained = capsys.readouterr().err.splitlines()
+    assert plain == [f"Warning: {text}" for text in messages[:2]]
+    assert explained == "Warning: Two alike. See docs/troubleshooting.md#label-spelling"
 
 
 def test_a_long_sentence_stays_one_line(capsys):

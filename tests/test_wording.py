@@ -12,11 +12,9 @@ import pyarrow as pa
 import pytest
 from invoking import all_commands
 
-import eqsep.detector
-import eqsep.tables
 from eqsep import Detector, Monitor, checks
 from eqsep.checks import check_dependence
-from eqsep.cli.console import HINTS, OPTIONS, in_command, option
+from eqsep.cli.console import HINTS, OPTIONS, in_command, option, see_section
 from eqsep.cli.project import KEYS, Project, current_project
 from eqsep.datasets.home import data_file
 from eqsep.detector import Config
@@ -25,7 +23,7 @@ from eqsep.detector.plan import LabelReading
 from eqsep.detector.runs import Windows
 from eqsep.distributed.cluster import check_no_windows
 from eqsep.distributed.units import WorkerDiedError
-from eqsep.errors import Message, ParameterError, UserError
+from eqsep.errors import EqsepWarning, Message, ParameterError, UserError
 from eqsep.evaluation import Learning, Schedule, backtest
 from eqsep.evaluation.assessment import Review
 from eqsep.io.files import mixed_columns
@@ -365,14 +363,15 @@ def test_a_place_comes_first():
     assert in_command(error.at("rows.csv")) == "rows.csv: There is no column. Leave out --window."
 
 
-def test_the_page_on_troubles_lists_every_warning_of_a_detector():
-    page = (Path(__file__).parents[1] / "docs" / "troubleshooting.md").read_text()
-    listed = set(re.findall(r"^\| `(?:eqsep\.\w+\.)?(\w+Warning)` \|", page, flags=re.MULTILINE))
-    modules = (checks, eqsep.detector, eqsep.tables)
-    raised = {
-        name
-        for module in modules
-        for name in (*vars(module), *getattr(module, "__all__", ()))
-        if name.endswith("Warning") and name not in ("DataWarning", "EqsepWarning")
-    }
-    assert listed == raised
+def test_every_class_of_warnings_has_its_section():
+    """The command prints the link to it, made of the name of the class."""
+    root = Path(__file__).parents[1]
+    page = (root / "docs" / "troubleshooting.md").read_text()
+    sections = re.findall(r"^### (.+)\n\n`(?:eqsep\.[\w.]+\.)?(\w+)`", page, flags=re.MULTILINE)
+    source = "".join(path.read_text() for path in root.glob("eqsep/**/*.py"))
+    names = set(re.findall(r"^class (\w+Warning)\(", source, flags=re.MULTILINE))
+    assert {name for _, name in sections} == names - {"EqsepWarning", "DataWarning"}
+    for title, name in sections:
+        link = see_section(type(name, (EqsepWarning,), {}))
+        assert link == f"See docs/troubleshooting.md#{title.lower().replace(' ', '-')}"
+    assert see_section(EqsepWarning) == see_section(UserWarning) == ""

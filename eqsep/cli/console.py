@@ -20,7 +20,7 @@ from rich.segment import Segment
 from typer.core import TyperGroup
 
 from eqsep.cli.project import COLUMN_LISTS, KEYS, Project, current_project
-from eqsep.errors import Message, Note, ParameterError, UserError, joined, visible
+from eqsep.errors import EqsepWarning, Message, Note, ParameterError, UserError, joined, visible
 from eqsep.files import ENDING_SIGNALS
 from eqsep.progress import reported_to
 
@@ -204,8 +204,16 @@ def print_warnings() -> Iterator[list[Warning]]:
             print_stderr(f"Note: {note}")
     messages = {sentence(m): m for m in found if isinstance(m, Warning) and not isinstance(m, Note)}
     printed[:] = messages.values()
-    for message in messages:
-        print_stderr(f"Warning: {message}", style="yellow")
+    for message, warning in messages.items():
+        print_stderr(joined(f"Warning: {message}", see_section(type(warning))), style="yellow")
+
+
+def see_section(category: type[Warning]) -> str:
+    """Where the documentation explains a class of warnings; empty if it has no name of its own."""
+    if category is EqsepWarning or not issubclass(category, EqsepWarning):
+        return ""
+    words = re.findall("[A-Z][a-z]+", category.__name__.removesuffix("Warning"))
+    return f"See docs/troubleshooting.md#{'-'.join(words).lower()}"
 
 
 class Job:

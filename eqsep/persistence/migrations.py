@@ -4,8 +4,8 @@
 |---|---|---|
 | 1 | 0.1.0 | parameters got better names |
 | 2 | | ellipsoid, trees, groups and doubt came |
-| 3 | 0.2.0 | a detector was its attributes; since then it is a `Model` of plan and evidence |
-| 4 | | the present one |
+| 3 | 0.2.0, unreleased | a detector was its attributes; now it is a `Model` of plan and evidence |
+| 4 | 0.2.0 | the present one |
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -2,9 +2,9 @@
 Fraud triage: which payments to look at first
 =============================================
 
-`eqsep.Detector` takes a table as it is: dates, names, truth values, numbers with heavy tails, and
-missing values. Here are made-up card payments with six kinds of trouble. Two of them are labelled;
-the detector never sees the other four.
+`eqsep.Detector` takes a table as it is: dates, names, booleans, numbers with heavy tails, and
+missing values. This example uses made-up card payments with six kinds of fraud and error. Two kinds
+are labelled; the detector never sees the other four.
 """
 
 import numpy as np
@@ -30,14 +30,13 @@ display = ScoreHistogramDisplay.from_estimator(detector, new.X, new.kind)
 display.ax_.set_title("scores of new payments", pad=16)
 
 # %%
-# At the right stands the share of each kind that raises an alarm. No detector finds every kind that
-# it was not shown: card testing, a few cents paid online, lies too near to small payments that are
-# normal.
+# The share of each kind that raises an alarm is on the right. No detector finds every kind that it
+# was not shown: card testing, a few cents paid online, is too close to small normal payments.
 #
 # The fifty to look at first
 # --------------------------
 #
-# Who can look at fifty payments a day takes those with the highest scores.
+# If you can review fifty payments a day, take those with the highest scores.
 
 first = np.argsort(-detector.score_samples(new.X))[:50]
 names, times = np.unique(new.kind[first], return_counts=True)
@@ -47,8 +46,9 @@ print(dict(zip(names.tolist(), times.tolist(), strict=True)))
 # Which kind, and why
 # -------------------
 #
-# `predict_kind` names the seen kind that an alarm resembles, or says "unseen". `explain` turns the
-# row into the nearest normal one column by column: what the score falls by is that column's part.
+# `predict_kind` names the seen kind that an alarm resembles, or answers "unseen". `explain` turns
+# the row into the nearest normal row, column by column. Each column's contribution is the drop in
+# the score when its turn comes.
 
 rows = new.X[(new.kind == "money mule") & alarm][:1]
 print(detector.predict_kind(rows)[0])
@@ -56,7 +56,7 @@ explanation = detector.explain(rows, top=4)[0]
 print(explanation)
 
 # %%
-# The parts add up to the score, so they can be drawn as steps from the nearest normal row.
+# The contributions add up to the score, so we can plot them as steps from the nearest normal row.
 
 steps = [("nearest normal row", explanation.base)]
 steps += [

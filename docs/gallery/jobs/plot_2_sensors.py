@@ -2,8 +2,8 @@
 Sensors: looking back, and alarms that persist
 ==============================================
 
-A row of a plant's sensors says where it is, not where it came from. Columns over the last rows show
-an oscillation or a frozen sensor, and alarms that must persist call nobody for noise.
+A single row of sensor values shows where a plant is, not how it got there. Columns computed over
+the last rows reveal an oscillation or a frozen sensor. Alarms that have to persist ignore noise.
 """
 
 import numpy as np
@@ -24,8 +24,8 @@ runs, new_runs = (made.X.assign(run=made.groups) for made in (old, new))
 # Rows alone, and windows
 # -----------------------
 #
-# Both detectors are fitted to normal runs, and whole runs set their thresholds. The second one also
-# has the mean, deviation and slope of the last 10 rows of each sensor, and its change.
+# Both detectors are fitted to normal runs, and whole runs set their thresholds. For each sensor,
+# the second one also sees the mean, deviation and slope of the last 10 rows, and the change from the row before.
 
 parameters = {"false_alarm_rate": 0.1, "n_landmarks": 300, "bandwidth": 1.0, "random_state": 0}
 detectors = {
@@ -34,13 +34,13 @@ detectors = {
 }
 
 # %%
-# In the last run a controller begins to oscillate at row 15. From row 33 on no single row is
-# strange, and the way in which the valve moves is.
+# In the last run a controller starts to oscillate at row 15. From row 33 on, no single row is
+# strange, but the movement of the valve is.
 
 run = new.groups == new.groups.max()
 figure, axes = plt.subplots(3, 1, figsize=(7, 6), sharex=True, layout="constrained")
 axes[0].plot(new.X["medium_valve"][run].to_numpy(), color="#444444")
-axes[0].set_title("opening of the valve of the medium", loc="left")
+axes[0].set_title("opening of the medium's valve", loc="left")
 for ax, (name, detector) in zip(axes[1:], detectors.items(), strict=True):
     score = detector.score_samples(new_runs[run])
     above = score > detector.threshold_
@@ -53,7 +53,7 @@ for ax in axes:
 axes[-1].set_xlabel("row of the run; the fault is shaded")
 
 # %%
-# The reasons name what the windows saw.
+# The explanation names what the windows show.
 
 print(detectors["windows of 10 rows"].explain(new_runs[run], top=3)[-1])
 
@@ -61,9 +61,9 @@ print(detectors["windows of 10 rows"].explain(new_runs[run], top=3)[-1])
 # Alarms that persist
 # -------------------
 #
-# An alarm may have to persist: 3 of the last 5 rows of a run above the threshold. Two faults of
-# each kind, each in a run of its own: how many are found, after how many rows, and in how many
-# stretches do false alarms come?
+# You can require an alarm to persist, for example with 3 of the last 5 rows of a run above the
+# threshold. The new rows have two faults of each kind, each in a separate run. How many faults are
+# found, after how many rows, and how many stretches of false alarms are there?
 
 delays = {}
 for name, detector in detectors.items():

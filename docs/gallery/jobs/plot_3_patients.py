@@ -2,9 +2,9 @@
 Patients: few labels, missing values
 ====================================
 
-Laboratory values of patients, of which many were never taken. One illness is labelled, in forty
-patients; another has never been noticed. The values are made up: `docs/medical.md` does the same
-with a public table.
+This example uses laboratory values of patients, and many values were never taken. One illness is
+labelled, in forty patients; another has never been noticed. The values are made up.
+`docs/medical.md` does the same with a public table.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from eqsep.plots import ANOMALY_COLOUR, NORMAL_COLOUR, ScoreHistogramDisplay
 
 
 def patients(n, *, seed, tsh=0.0, t4=0.0):
-    """Of whom the gland asks for so much more (TSH), and gives so much more (T4)."""
+    """Made-up patients with their TSH (log scale) and T4 shifted by this much."""
     rng = np.random.default_rng(seed)
     age = rng.integers(18, 90, n)
     need = rng.normal(size=n)
@@ -29,20 +29,20 @@ def patients(n, *, seed, tsh=0.0, t4=0.0):
             "ferritin": np.exp(4 + rng.normal(0, 0.6, n)),
         }
     )
-    X.loc[rng.uniform(size=n) < 0.3, "ferritin"] = np.nan  # not asked for
+    X.loc[rng.uniform(size=n) < 0.3, "ferritin"] = np.nan  # not ordered
     return X.round(2)
 
 
 healthy = patients(2_000, seed=0)
-over = {"tsh": -1.6, "t4": 50.0}  # labelled: the gland gives too much
+over = {"tsh": -1.6, "t4": 50.0}  # labelled: the gland produces too much
 under = {"tsh": 2.0, "t4": -40.0}  # never noticed so far
 X = pd.concat([healthy, patients(40, seed=1, **over)], ignore_index=True)
 y = np.repeat(["normal", "overactive"], [2_000, 40])
 X.head(3)
 
 # %%
-# One in a hundred healthy patients may be called in vain
-# -------------------------------------------------------
+# One in a hundred healthy patients may be called by mistake
+# ----------------------------------------------------------
 
 detector = Detector(false_alarm_rate=0.01, n_landmarks=400, random_state=0).fit(X, y)
 parts = {
@@ -61,7 +61,8 @@ print({name: f"{share:.0%}" for name, share in called.items()})
 # Why was this patient called?
 # ----------------------------
 #
-# Nobody has labelled an underactive gland, so it has no name here. The reasons name its values.
+# Nobody has labelled an underactive gland, so the model has no name for it. The explanation shows
+# which values are unusual.
 
 print(detector.predict_kind(parts["underactive"][:1])[0])
 print(detector.explain(parts["underactive"][:1], top=2)[0])
@@ -70,7 +71,7 @@ print(detector.explain(parts["underactive"][:1], top=2)[0])
 # Both values together
 # --------------------
 #
-# A value that was not taken is no alarm, where healthy patients lack it too.
+# A missing value does not raise an alarm if it is missing for healthy patients too.
 
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 for name, colour in (("normal", NORMAL_COLOUR), ("underactive", ANOMALY_COLOUR)):

@@ -2,9 +2,9 @@
 Intrusion: attacks that nobody has met
 ======================================
 
-Connections of a network, made up: how long, how much, which service, how often the same host tried
-before. Floods are labelled. Scans and leaks of data come later, and nobody has told the model.
-`docs/network_intrusion.md` does the same with NSL-KDD.
+This example uses made-up network connections: how long, how many bytes, which service, and how
+often the same host tried before. Floods are labelled. Scans and data leaks come later, and the
+model has no labels for them. `docs/network_intrusion.md` does the same with NSL-KDD.
 """
 
 import numpy as np
@@ -56,10 +56,10 @@ tuesday, truth = day(2_000, seed=10, kinds=["flood", "scan", "leak"])
 monday.head(3)
 
 # %%
-# Beside a classifier
-# -------------------
+# Compared with a classifier
+# --------------------------
 #
-# Both have seen floods. The forest learns what tells a flood from normal connections, and no more.
+# Both models have seen floods. The forest learns only how floods differ from normal connections.
 
 detector = Detector(n_landmarks=400, random_state=0).fit(monday, labels)
 forest = make_pipeline(TableEncoder(), RandomForestClassifier(random_state=0))
@@ -84,7 +84,7 @@ for shift, (name, colour) in enumerate(
 ):
     ax.bar(places + 0.4 * shift, caught[name], width=0.38, color=colour, label=name)
 ax.set_xticks(places + 0.2, np.unique(truth))
-ax.set(title="share that raises an alarm; floods alone were labelled", ylim=(0, 1.05))
+ax.set(title="share that raises an alarm; only floods were labelled", ylim=(0, 1.05))
 ax.spines[["top", "right"]].set_visible(False)
 ax.legend(fontsize="small")
 

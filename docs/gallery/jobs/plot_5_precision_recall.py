@@ -2,8 +2,8 @@
 Precision and recall by kind
 ============================
 
-One number over all anomalies hides what happens to the kinds that training did not have. So each
-kind is measured on its own, against all normal rows.
+A single number over all anomalies hides how a model does on kinds that it was not trained on. So
+measure each kind separately, against all normal rows.
 """
 
 import numpy as np
@@ -30,8 +30,9 @@ models = {"detector": detector.fit(X, y), "random forest": forest.fit(X, y != "n
 # The curves of each kind
 # -----------------------
 #
-# The numbers are average precision. A random forest is a strong classifier, and as good on what it
-# was shown. It has no reason to call a row anomalous that is unlike everything it was shown.
+# The numbers are average precisions. A random forest is a strong classifier, and just as good on
+# the kinds it was shown. But it has no reason to call a row anomalous just because the row is
+# different from everything it was shown.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 5.2), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -42,8 +43,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # How sure are these numbers?
 # ---------------------------
 #
-# The rows of each kind are drawn again and again; the interval holds 95 % of the results. Chance
-# is what a score that knows nothing gets.
+# The rows of each kind are resampled many times, and the interval holds 95 % of the results. Chance
+# is the result of a score that knows nothing.
 
 intervals = average_precision_interval(anomaly_score(detector, new.X), new.kind, random_state=0)
 for kind, interval in intervals.items():
@@ -53,8 +54,8 @@ for kind, interval in intervals.items():
 # One seen kind at a time
 # -----------------------
 #
-# Were the two seen kinds lucky ones? Let each kind in turn be the only one that is shown, and look
-# at the mean over all others.
+# Were the two seen kinds a lucky choice? Show each kind in turn as the only one, and look at the
+# mean over all others.
 
 isolation = make_pipeline(TableEncoder(), IsolationForest(n_estimators=50, random_state=0))
 methods = {"detector": detector, "random forest": forest, "isolation": isolation}
@@ -65,8 +66,8 @@ tables = {
 print(tables["detector"])
 
 # %%
-# The isolation forest learns from rows without looking at labels, so it does not gain from those
-# that are there. The random forest gains from them, and pays with the others.
+# The isolation forest ignores labels, so it gains nothing from them. The random forest gains on the
+# seen kind, and pays for it on the others.
 
 figure, ax = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
 place = np.arange(len(tables))

@@ -2,10 +2,9 @@
 The threshold and the promise
 =============================
 
-A score needs a threshold. The detector sets it from normal rows that it held out of the fit: a new
-normal row is as likely to have any rank among them. So the share of false alarms is the promised
-one *on average*, whatever the data, as long as new normal rows come from where the old ones came
-from.
+A score needs a threshold. The detector sets it with normal rows that it held out of the fit: a new
+normal row is equally likely to take any rank among them. So *on average* the share of false alarms
+is the promised one, whatever the data, as long as new normal rows come from the same source.
 """
 
 import numpy as np
@@ -19,10 +18,10 @@ old, new = (make_mixed_demo(n_samples=4_000, as_frame=True, random_state=seed) f
 learnt = np.isin(old.kind, ["normal", "takeover", "skimming"])
 detector = Detector(n_landmarks=200, random_state=0).fit(old.X[learnt], old.kind[learnt])
 score, normal = detector.score_samples(new.X), new.kind == "normal"
-print(f"threshold {detector.threshold_:.3f} by {len(detector.calibration_.scores)} held-out rows")
+print(f"threshold {detector.threshold_:.3f} from {len(detector.calibration_.scores)} held-out rows")
 
 # %%
-# The rate may be changed after the fit: `false_alarm_rate` only moves the threshold.
+# You can change the rate after the fit, because `false_alarm_rate` only moves the threshold.
 
 for rate in (0.005, 0.01, 0.05, 0.1):
     detector.false_alarm_rate = rate
@@ -31,8 +30,8 @@ for rate in (0.005, 0.01, 0.05, 0.1):
     print(f"promised {rate:5.1%}, measured {alarms:5.1%}, anomalies found {found:4.0%}")
 
 # %%
-# The band is where the measured share should lie in 95 of 100 cases, given how many rows were held
-# out and how many are measured.
+# In 95 of 100 cases the measured share lies in the band, given how many rows were held out and how
+# many are measured.
 
 figure, ax = plt.subplots(figsize=(5.6, 4), layout="constrained")
 PromiseDisplay.from_estimator(detector, new.X[normal], ax=ax)
@@ -42,9 +41,10 @@ ax.set_title("new normal payments")
 # p-values
 # --------
 #
-# `p_value` gives for each row the chance that a new normal row scores as high. Of new normal rows,
-# a share of about p has a p-value of p or less: they lie on the diagonal. Anomalies do not. An
-# alarm at rate a is a p-value of at most a, so a p-value can be compared with any rate later.
+# `p_value` is the probability that a new normal row scores at least as high as this one. Of new
+# normal rows, a share of about p has a p-value of p or less, so they lie on the diagonal. Anomalies
+# do not. A row raises an alarm at rate a if its p-value is at most a, so you can keep the p-values
+# and choose the rate later.
 
 p_value = detector.p_value(new.X)
 figure, ax = plt.subplots(figsize=(5.6, 4), layout="constrained")
@@ -62,9 +62,9 @@ ax.legend(fontsize="small", loc="lower right")
 # On average, not each time
 # -------------------------
 #
-# The threshold depends on which rows were held out, so a single fit has a few false alarms more or
-# less. Few held-out rows make it vary more. Each point below is a fit to other normal rows,
-# measured on the same new ones.
+# The threshold depends on which rows were held out, so a single fit has slightly more or fewer
+# false alarms. The fewer rows are held out, the more it varies. Each point below is a fit to
+# different normal rows, measured on the same new ones.
 
 usual = make_mixed_demo(n_samples=30_000, as_frame=True, random_state=2)
 usual = usual.X[usual.kind == "normal"]

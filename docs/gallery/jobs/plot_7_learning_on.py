@@ -2,8 +2,8 @@
 Learning on, and merging sites
 ==============================
 
-What a detector knows are sums over rows. Sums add up, so learning in pieces, or at several sites
-that never show each other a row, gives what one fit to all rows gives.
+A detector stores what it knows as sums over rows. Sums add up, so learning in pieces, or at several
+sites that never share a row, gives the same result as one fit to all rows.
 """
 
 import warnings
@@ -25,8 +25,8 @@ start = Detector(n_landmarks=400, random_state=0).fit(X[first], kind[first])
 # Three sites
 # -----------
 #
-# The sites agree on a plan: how columns are encoded, and the landmarks, which are rows of
-# the first fit. Each learns its own rows; only model files travel.
+# The sites agree on a plan: how columns are encoded, and the landmarks, which are rows of the first
+# fit. Each site learns its own rows, and only model files are exchanged.
 
 shared = start.plan_
 sites = [
@@ -49,14 +49,14 @@ ax.set_title("new payments")
 # A kind that is labelled later
 # -----------------------------
 #
-# Suppose that nobody had labelled money mules at first. Rows come in pieces of 500, and from the
-# fourth piece on the label is there. The detector follows, and does not lose the other kinds.
+# Suppose that at first nobody labels money mules. Rows arrive in pieces of 500, and the label
+# appears with the fourth piece. The detector learns the new kind without forgetting the others.
 
 follower = Detector(n_landmarks=400, random_state=0)
 history = {"money mule": [], "skimming": []}
 for i, rows in enumerate(np.array_split(np.arange(4_000), 8)):
     known = rows if i >= 3 else rows[kind[rows] != "money mule"]
-    with warnings.catch_warnings():  # a new kind may be near no landmark: then it says so
+    with warnings.catch_warnings():  # it warns if no landmark is near a new kind
         warnings.simplefilter("ignore")
         follower.partial_fit(X.iloc[known], kind[known])
     areas = average_precision_by_kind(follower.score_samples(test.X), test.kind)
@@ -77,7 +77,7 @@ ax.spines[["top", "right"]].set_visible(False)
 # Forgetting
 # ----------
 #
-# Rows can be taken out again, as if they had never been there: for a moving window, or because
+# You can take rows out again, as if they had never been learnt: for a moving window, or because
 # somebody asks for it. (A landmark that was taken from such a row stays.)
 
 last = slice(2_800, 4_000)

@@ -2,9 +2,9 @@
 One neuron and XOR
 ==================
 
-A single neuron with a sigmoid cannot compute XOR: no line has the right corners of a square on
-either side, and three corners of four are the most it can get. An equality separator asks whether
-a point lies *on* its line. Two opposite corners do, the other two do not.
+A single neuron with a sigmoid cannot compute XOR: no line puts the right corners of a square on
+each side, so it gets at most three of the four corners right. An equality separator asks whether a
+point lies *on* its line. Two opposite corners do, and the other two do not.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # ------------------------------------
 #
 # Either class may lie in the margin: `margin_class="auto"` tries both and keeps the one with the
-# lower loss. So one neuron gets all of them, XOR and its contrary included.
+# lower loss. So one neuron learns all of them, including XOR and its negation.
 
 names = ("and", "or", "nand", "nor", "xor", "xnor")
 neurons = {name: EqualitySeparator(random_state=0).fit(*make_logic(name)) for name in names}
@@ -43,8 +43,8 @@ for name, neuron in neurons.items():
 # A relation that should hold
 # ---------------------------
 #
-# What this is for: two meters that should agree. Both ways of disagreeing are anomalies, and only
-# one of them was ever labelled. A halfspace learns *too large*. A margin learns *not equal*.
+# A practical use is two meters that should agree. They can disagree in two ways, both anomalous,
+# and only one was ever labelled. A halfspace learns *too large*. A margin learns *not equal*.
 
 rng = np.random.default_rng(0)
 level = rng.uniform(0, 10, size=260)

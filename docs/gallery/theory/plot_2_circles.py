@@ -2,9 +2,8 @@
 Circles: seen and unseen kinds
 ==============================
 
-Normal rows lie on a circle. Training shows one kind of anomaly, an outer circle. A second kind,
-an inner circle, appears in the test only. The question is not how well the seen kind is told from
-normal rows, but what becomes of the other.
+Normal rows lie on a circle. Training shows one kind of anomaly, an outer circle. A second kind, an
+inner circle, appears only in the test. How does a model treat the kind that it has never seen?
 """
 
 import numpy as np
@@ -38,11 +37,11 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # At other widths
 # ---------------
 #
-# One picture at one width is no verdict. `gamma` says how narrow the kernel is, and it matters
-# more than the method. The left picture shows how well the unseen circle is *ranked*, the right
-# one how much of it is *flagged*. Narrow kernels rank it alike. The equality separator flags it
-# too, because its threshold is tied to the height of the normal surface (a score of 1/2) and not
-# to the line half-way between two classes.
+# One picture at one width proves little. `gamma` sets how narrow the kernel is, and it matters more
+# than the method. The left plot shows how well the unseen circle is *ranked*, the right plot how
+# much of it is *flagged*. With narrow kernels both methods rank it equally well. The equality
+# separator also flags it, because its threshold is tied to the height of the normal surface (a
+# score of 1/2) and not to the line half-way between two classes.
 
 gammas = np.geomspace(0.5, 64, 15)
 curves = {

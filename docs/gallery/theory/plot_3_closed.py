@@ -2,9 +2,9 @@
 When is the normal region closed?
 =================================
 
-A kind that nobody has seen may appear anywhere. So the region that is called normal should be
-*closed*: of finite volume, so that a row far enough away is flagged whatever it looks like. How
-many separators does it take?
+A kind that nobody has seen may appear anywhere. So the region that a model calls normal should be
+*closed*: it has a finite volume, so that any row far enough away is flagged. How many separators
+does that take?
 """
 
 import numpy as np
@@ -24,9 +24,9 @@ for family in ("rbf", "equality", "halfspace"):
 # Slabs close a region where halfspaces do not
 # --------------------------------------------
 #
-# The numbers for slabs (the margins of equality separators) and for halfspaces differ by one. The
-# chances that random ones leave no way out are far apart: slabs need normals that span the space,
-# and random ones do. Halfspaces must surround the region as well.
+# The number of slabs (the margins of equality separators) and the number of halfspaces differ by
+# only one. But the probabilities that random ones leave no way out are far apart. Slabs only need
+# normals that span the space, and random normals do. Halfspaces must also surround the region.
 
 figure, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
 for n, colour in ((2, NORMAL_COLOUR), (10, ANOMALY_COLOUR), (30, "#009E73")):
@@ -34,13 +34,13 @@ for n, colour in ((2, NORMAL_COLOUR), (10, ANOMALY_COLOUR), (30, "#009E73")):
     for family, line in (("equality", "-"), ("halfspace", "--")):
         chance = [closing_probability(family, n, int(i)) for i in k]
         ax.plot(k, chance, line, color=colour, label=f"{family}, {n} columns")
-ax.set(xlabel="separators", ylabel="chance", title="that random normals leave no way out")
+ax.set(xlabel="separators", ylabel="probability", title="random normals leave no way out")
 ax.legend(fontsize="x-small", loc="center right")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# `is_closed` decides it for given normals, and says why: an open region has a direction in which
-# it never ends.
+# `is_closed` checks given normals and gives a reason: a direction in which an open region never
+# ends.
 
 corner = is_closed([[1, 0], [0, 1]], family="halfspace")
 print(bool(corner), "escapes along", corner.escape)
@@ -50,10 +50,11 @@ print(bool(is_closed([[1, 0], [0, 1]], family="equality")))
 # What models say far away
 # ------------------------
 #
-# Normal rows lie on a circle, the seen anomalies on a smaller one within. Leave the centre along 64
-# directions, and ask at each distance in how many of them a row is called normal. A local kernel
-# without a bias falls to f = 0, and the score to 1. A machine with an RBF kernel falls back on its
-# bias, whichever way that points, and a forest extends its outermost cells for ever.
+# Normal rows lie on a circle, and the seen anomalies on a smaller one inside it. We leave the
+# centre in 64 directions and count, at each distance, in how many of them a row is called normal.
+# With a local kernel and no bias, f falls to 0 and the score goes to 1. A support vector machine
+# with an RBF kernel falls back on its bias, which may call everything normal, and a forest extends
+# its outermost cells forever.
 
 circles = make_circles(noise=0.1, n_samples=400, random_state=0)
 X, y = circles.X_test, circles.y_test
@@ -81,14 +82,14 @@ ax.legend(fontsize="small")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# Closed does not mean small: the detector's region is wider than the circle, and ends all the same.
+# Closed does not mean small: the detector's region is wider than the circle, but it does end.
 #
 # Along the columns of a table
 # ----------------------------
 #
-# The same question for a detector on a real table: what if one column of normal rows goes far out,
-# while the others stay as they are? Where the line is above the threshold, half of the rows raise
-# an alarm. One odd value among many columns that fit is not always enough.
+# Ask the same of a detector on a table of payments: what if one column of normal rows goes far out,
+# while the others stay as they are? If the line is above the threshold, half of the rows raise an
+# alarm. One odd value among many usual ones is not always enough.
 
 payments = make_mixed_demo(n_samples=3_000, as_frame=True, random_state=0)
 detector = Detector(n_landmarks=400, random_state=0).fit(payments.X, payments.kind)

@@ -2,8 +2,9 @@
 Bump activations and networks
 =============================
 
-The same idea within a network: a hidden unit with a *bump* answers near its hyperplane and falls
-silent far away on both sides. The networks need PyTorch, `pip install "eqsep[nn]"`.
+The same idea works inside a network: a hidden unit with a *bump* activation responds near its
+hyperplane and fades to zero far away on both sides. The networks need PyTorch:
+`pip install "eqsep[nn]"`.
 """
 
 import numpy as np
@@ -23,7 +24,7 @@ figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
 for unit in (GaussianBump(), TanhBump(), Sigmoid(), LeakyReLU()):
     line = "-" if unit.family == "equality" else "--"
     ax.plot(z, unit(z), line, label=type(unit).__name__)
-ax.set(xlabel="signed distance z", ylim=(-0.2, 1.6), title="bumps, and what is usual")
+ax.set(xlabel="signed distance z", ylim=(-0.2, 1.6), title="bumps and common activations")
 ax.legend(fontsize="small")
 ax.spines[["top", "right"]].set_visible(False)
 
@@ -31,10 +32,10 @@ ax.spines[["top", "right"]].set_visible(False)
 # Five members, trained as one
 # ----------------------------
 #
-# One bump network depends on where it starts. An ensemble is an axis of the arrays, so five members
-# train in one batched product, each with its own start and its own early stop. Normal rows lie on a
-# circle, the seen anomalies on a smaller one within; a larger one around both is not seen. Leaky
-# ReLUs with a halfspace head are the usual classifier.
+# A single bump network depends on its initial weights. An ensemble is an axis of the arrays, so
+# five members train in one batched product, each with its own initial weights and its own early
+# stop. Normal rows lie on a circle, and the seen anomalies on a smaller one inside it. A larger
+# circle around both is unseen. Leaky ReLUs with a halfspace head are the usual classifier.
 
 circles = make_circles(noise=0.1, random_state=0)
 rows = np.concatenate([circles.X_train, circles.X_test])
@@ -56,9 +57,9 @@ for ax, (name, network) in zip(axes, networks.items(), strict=True):
     ax.set_aspect("equal")
 
 # %%
-# The other way round it is harder: where the outer circle is seen and the inner one is not, nothing
-# makes a network leave a hole in the middle. Bumps rank the inner circle above chance, and flag
-# none of it.
+# The opposite case is harder. If the outer circle is seen and the inner one is not, nothing forces
+# a network to leave a hole in the middle. Bumps rank the inner circle above chance, but flag none
+# of it.
 
 print("unseen   network     average precision (chance)  flagged")
 for name, network in networks.items():
@@ -71,8 +72,8 @@ for name, network in networks.items():
 # Is the region closed?
 # ---------------------
 #
-# `network_closedness` looks at the layers of a fitted network, member by member, and says what it
-# answers far away.
+# `network_closedness` checks the layers of a fitted network, member by member, and reports what the
+# network answers far away.
 
 print(network_closedness(networks["bumps"]))
 
@@ -80,12 +81,12 @@ print(network_closedness(networks["bumps"]))
 # The width of the bumps can be learnt
 # ------------------------------------
 #
-# With `learn_sigma=True` every hidden layer learns its own, here by epoch.
+# With `learn_sigma=True`, every hidden layer learns its own width. The plot shows it by epoch.
 
 learning = NetworkSeparator(learn_sigma=True, **shared).fit(*seen)
 display = HistoryDisplay.from_estimator(learning)
-display.ax_.set_title("a thin line is a member")
+display.ax_.set_title("thin lines are members")
 
 # %%
-# The modules of `eqsep.networks` are ordinary torch modules, to use in a model of your own: see the
-# page on networks and ensembles.
+# The modules of `eqsep.networks` are ordinary torch modules that you can use in your own models:
+# see the page on networks and ensembles.

@@ -2,11 +2,11 @@
 A margin and a regression
 =========================
 
-Normal rows that obey a linear relation could be had by regression: predict one column from the
-others, and call a row anomalous that lies far from the prediction. Support vector regression even
-has a margin, the tube within which a row costs nothing. Three things set an equality separator
-apart: it is told which rows are anomalous, it needs no column to be predicted, and it does not ask
-*where* on the line a row lies.
+If normal rows obey a linear relation, why not use regression? Predict one column from the others,
+and call a row anomalous if it lies far from the prediction. Support vector regression even has a
+margin, the tube within which a row costs nothing. An equality separator differs in three ways: it
+uses labels of anomalous rows, it does not need a column to predict, and it does not ask *where* on
+the line a row lies.
 """
 
 import numpy as np
@@ -22,14 +22,14 @@ from eqsep.plots import RegionDisplay
 # Labels
 # ------
 #
-# Of 220 rows 120 lie along a line, and 100 above one end of it. Regression on all rows takes these
-# for rows like the others, and tilts. Without them it finds the line: then the labels have chosen
-# its rows. The separator is given all rows with their labels. What it must flag as well, and has
-# never seen, lies on the other side.
+# Of 220 rows, 120 lie along a line and 100 above one end of it. Regression on all rows treats these
+# 100 like the others, and its line tilts. Without them it finds the line, but then labels were used
+# to choose its rows. The separator gets all rows with their labels. On the other side of the line
+# lie anomalies that it has never seen and should flag too.
 
 
 class TubeScore(BaseEstimator):
-    """The distance from the prediction beyond the tube of a support vector regression."""
+    """The distance of a row beyond the tube of a support vector regression."""
 
     def __init__(self, epsilon=0.5):
         self.epsilon = epsilon
@@ -71,10 +71,10 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # No column to predict
 # --------------------
 #
-# A regression measures distances along the column that it predicts. Turn the line, with all rows:
-# that works until it is steep, and fails where it is vertical, as the other column then says
-# nothing of the one to predict. The separator measures across its line, whichever way that points.
-# A regression would have to be told which column depends on the others.
+# A regression measures distances along the column that it predicts, so you have to choose that
+# column. If we rotate the line together with all rows, regression works until the line is steep,
+# and fails if it is vertical, because then one column says nothing about the other. The separator
+# measures distances across its line, whatever its direction.
 
 angles = np.linspace(0, 90, 10)
 turned = {"regression on normal rows": [], "separator, with labels": []}
@@ -96,7 +96,7 @@ figure, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
 for name, values in turned.items():
     ax.plot(angles, values, "o-", label=name)
 ax.set(xlabel="angle of the line, in degrees", ylabel="average precision", ylim=(0.5, 1.02))
-ax.set_title("a line turned, the same rows")
+ax.set_title("the same rows, rotated")
 ax.legend(fontsize="small")
 ax.spines[["top", "right"]].set_visible(False)
 
@@ -104,8 +104,8 @@ ax.spines[["top", "right"]].set_visible(False)
 # Where on the line
 # -----------------
 #
-# A regression answers with a number, the response. A separator answers whether a row belongs: from
-# one end of its line to the other the score stays below 0, while the responses differ.
+# A regression predicts a number, the response. A separator decides whether a row belongs to the
+# line: from one end to the other its score stays below 0, while the responses differ.
 
 ends = np.array([-3.0, 0.0, 3.0])
 on_line = models["separator, with labels"].decision_function(np.column_stack([ends, 0.5 * ends]))
