@@ -114,6 +114,14 @@ def test_a_refresh_replaces_the_table_of_the_same_title_and_the_commit(clone):
     assert f"```text\n{TABLES}```\n" in page.read_text()
 
 
+@pytest.mark.parametrize(
+    "printed", ["Nothing to measure.", "| other | x |\n| --- | --- |\n| a | 0.1 |"]
+)
+def test_a_command_without_its_data_replaces_nothing(printed):
+    with pytest.raises(LookupError, match="fewer figures"):
+        TOOL["refreshed"]("| kind | precision |\n| --- | ---: |\n| old | 0.1 |\n", printed)
+
+
 def test_figures_of_code_that_is_not_committed_are_not_written(clone):
     item, _ = TOOL["figures"](clone / "README.md")
     (clone / "eqsep/engine/trees.py").write_text("N_TREES = 71\n")

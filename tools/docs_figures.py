@@ -39,6 +39,7 @@ MARKER = re.compile(
     re.MULTILINE,
 )
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
+FIGURE = re.compile(r"\d\.\d")
 FOLDERS = ("engine", "separators", "detector", "tables", "networks", "monitor")
 MODULES = ("activations", "kernels", "losses", "solvers")
 SCORES = [*(f"eqsep/{name}" for name in FOLDERS), *(f"eqsep/{name}.py" for name in MODULES)]
@@ -164,13 +165,14 @@ def output(command: str, root: Path) -> str:
 
 def refreshed(block: str, printed: str) -> str:
     """The block with the figures that were printed: all of them, or the table of the same title."""
-    if block.startswith("```"):
-        return f"```text\n{printed.strip(chr(10))}\n```\n"
-    title = block.split("|")[1].strip()
-    for table in TABLE.findall(f"{printed}\n"):
-        if table.split("|")[1].strip() == title:
-            return table
-    raise LookupError(f"The command prints no table whose first cell is {title!r}.")
+    new = f"```text\n{printed.strip(chr(10))}\n```\n"
+    if not block.startswith("```"):
+        title = block.split("|")[1].strip()
+        tables = TABLE.findall(f"{printed}\n")
+        new = next((table for table in tables if table.split("|")[1].strip() == title), "")
+    if len(FIGURE.findall(new)) < len(FIGURE.findall(block)):
+        raise LookupError("The command prints fewer figures. Are its data and packages here?")
+    return new
 
 
 def refresh(item: Figures, root: Path) -> str:
