@@ -10,6 +10,7 @@
 # make reproduce   the paper's tables and figures, in hours; QUICK=1: in minutes
 # make bench   time and precision against peers, in an hour
 # make bench-scale   what a row costs a fit, from 10^4 to 10^6 rows, in minutes
+# make docs-figures   run the quick commands behind figures of the pages, and replace these; ONLY=page.md
 # make audit   known advisories against what is locked, by pip-audit: needs a network
 # make lint | docs | bench-networks | clean
 PYTHON ?= python3
@@ -20,7 +21,7 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-v
 # The many processes that tests start read what the first has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: audit demo serve reproduce test test-all test-oldest test-dist lint types check docs bench bench-networks bench-scale mutants clean
+.PHONY: audit demo serve reproduce test test-all test-oldest test-dist lint types check docs docs-figures bench bench-networks bench-scale mutants clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -69,6 +70,9 @@ mutants: .venv/.dev
 
 docs: .venv/.docs
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+docs-figures: .venv/.bench
+	$(BIN)/python tools/docs_figures.py --refresh $(if $(ONLY),--only $(ONLY)) $(if $(ALL),--all)
 
 bench: .venv/.bench
 	$(BIN)/python bench/linear.py
