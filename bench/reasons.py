@@ -4,10 +4,11 @@
     python bench/reasons.py optdigits          some of them
 
 Half of the normal rows and of the anomalies are fitted; of the others, alarms are explained by up
-to three reasons. Printed are the share of the reasons with a value that is usual among normal rows
-(within the central 90 % of numbers, a name of 5 % of the rows or more), how many reasons an alarm
-has, and the fidelity: how far the score falls towards that of the nearest normal row if the values
-of the reasons are those of that row.
+to three reasons. Printed are the share of the alarms of which it is said that a combination of
+usual values is the reason; of the reasons of all others, the share with a value that is usual among
+normal rows (within the central 90 % of numbers, a name of 5 % of the rows or more); how many
+reasons an alarm has; and the fidelity: how far the score falls towards that of the nearest normal
+row if the values of the reasons are those of that row.
 """
 
 import sys
@@ -42,8 +43,8 @@ def is_usual(column: pd.Series, value: str) -> bool:
     return bool((column.astype(str) == value).mean() >= 0.05)
 
 
-def measure(name: str) -> tuple[int, float, float, float]:
-    """The alarms, the share of usual reasons, the reasons of an alarm, and the fidelity."""
+def measure(name: str) -> tuple[int, float, float, float, float]:
+    """The alarms, the shares of combinations and of usual reasons, reasons, and the fidelity."""
     X, is_anomaly = table_of(name)
     rng = np.random.default_rng(0)
     parts = (rng.permutation(np.flatnonzero(is_anomaly == one)) for one in (False, True))
@@ -62,23 +63,25 @@ def measure(name: str) -> tuple[int, float, float, float]:
         counts.append(len(reasons))
         for reason in reasons:
             column = normal[reason.column]
-            usual.append(is_usual(column, reason.value))
+            usual += [is_usual(column, reason.value)] * (not one.combined)
             text = one.nearest_normal[reason.column].removeprefix("about ")
             text = text.replace("missing", "nan")
             value = float(text) if column.dtype.kind in "iuf" else text
             undone.iloc[i, undone.columns.get_loc(reason.column)] = value
     fall = detector.score_samples(alarms) - detector.score_samples(undone)
     whole = np.array([one.score - one.base for one in found])
-    return len(alarms), float(np.mean(usual)), float(np.mean(counts)), float(np.mean(fall / whole))
+    shares = ([one.combined for one in found], usual or [0], counts, fall / whole)
+    return len(alarms), *(float(np.mean(share)) for share in shares)
 
 
 def main() -> None:
     """Measure the tables that are named, or all."""
     warnings.simplefilter("ignore", EqsepWarning)
-    print(f"{'':12}{'alarms':>8}{'usual':>8}{'reasons':>9}{'fidelity':>10}")
+    print(f"{'':12}{'alarms':>8}{'combined':>10}{'usual':>8}{'reasons':>9}{'fidelity':>10}")
     for name in sys.argv[1:] or TABLES:
-        n, usual, count, fidelity = measure(name)
-        print(f"{name:12}{n:8,}{usual:8.1%}{count:9.2f}{fidelity:10.2f}", flush=True)
+        n, combined, usual, count, fidelity = measure(name)
+        shares = f"{combined:10.1%}{usual:8.1%}{count:9.2f}{fidelity:10.2f}"
+        print(f"{name:12}{n:8,}{shares}", flush=True)
 
 
 if __name__ == "__main__":

@@ -185,8 +185,6 @@ class RadialBasis(_ExponentialHead):
 class TanhBump(ProbabilisticHead):
     """tanh((sigma / z)²): flat in the margin |z| < sigma, falling off like 1 / z² outside it.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> TanhBump(sigma=1.0)(np.array([0.0, 0.5, 1.0, 4.0])).round(3)
     array([1.   , 0.999, 0.762, 0.062])
@@ -260,8 +258,6 @@ class Ridge(Head):
 class Sigmoid(ProbabilisticHead):
     """1 / (1 + exp(-z)): one deep inside the halfspace z > 0, zero deep outside it.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> Sigmoid()(np.array([-800.0, 0.0, 800.0]))
     array([0. , 0.5, 1. ])

@@ -16,7 +16,7 @@ import numpy as np
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
-from eqsep.schemas import TEXT, check_parts, plain, word
+from eqsep.schemas import TEXT, check_parts, entries, plain, word
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Date
 from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
@@ -37,11 +37,8 @@ _MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
 _WHOLE_KIND, _MARKED_SHARE = 0.9, 1 / 8
 _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
 # Above the threshold, at least: with fewer, less than half of new anomalies are.
-HELD_OUT, LEARNT, MADE_UP = (
-    "held-out anomalies",
-    "learnt anomalies, sampled,",
-    "made-up rows, far out in every column,",
-)
+HELD_OUT, LEARNT = "held-out anomalies", "learnt anomalies, sampled,"
+MADE_UP = "made-up rows, far out in every column,"
 _LEAST_ABOVE = {HELD_OUT: 0.5, LEARNT: 0.65, MADE_UP: 0.5}
 _SO = {
     LEARNT: ", and fewer new ones will",
@@ -141,14 +138,10 @@ class Finding:
         return cls(found, state["message"], state["hint"], state.get("fields", {}))
 
 
-def _are_plain(fields: Any) -> bool:
-    return type(fields) is dict and all(type(v) in (str, int, float) for v in fields.values())
-
-
 _FINDING = {
     "category": word(*(category.__name__ for category in CAUTIONS)),
     **dict.fromkeys(("message", "hint"), TEXT),
-    "fields": plain("strings and numbers by name", _are_plain),
+    "fields": entries(plain("a string or number", lambda v: type(v) in (str, int, float))),
 }
 
 

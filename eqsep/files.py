@@ -41,7 +41,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     path = Path(path).resolve()
     if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
+        raise FileNotFoundError(errno.ENOENT, "Folder not found", str(path.parent))
     part = path.with_name(f".eqsep-{secrets.token_hex(8)}.part")
     with _ended_in_order():
         _remove_abandoned(path.parent)
@@ -71,7 +71,7 @@ def changed_alone(path: Path, *, on_wait: Callable[[], None]) -> Iterator[None]:
             except BlockingIOError:
                 on_wait()
                 _lock(file, wait=True)
-            except OSError:  # there are no locks here
+            except OSError:  # this system has no locks
                 yield
                 return
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):  # not replaced meanwhile

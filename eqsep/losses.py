@@ -40,8 +40,6 @@ class Loss(BaseEstimator, ABC):
 class SquaredLoss(Loss):
     """(p - target)²: forgiving to a wrong label, whose loss is at most 1.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from eqsep.activations import GaussianBump
     >>> SquaredLoss()(np.array([0.0, 3.0]), np.array([1.0, 1.0]), head=GaussianBump()).round(3)
@@ -61,8 +59,6 @@ class SquaredLoss(Loss):
 class LogisticLoss(Loss):
     """-target log p - (1 - target) log(1 - p): strict, it grows without bound with the error.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> from eqsep.activations import GaussianBump
     >>> LogisticLoss()(np.array([1e6, 1e-12]), np.array([1.0, 0.0]), head=GaussianBump())

@@ -179,8 +179,6 @@ def _along(
 class BFGS(_QuasiNewton):
     """Broyden-Fletcher-Goldfarb-Shanno with the whole inverse Hessian: for up to some 100 weights.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> def bowl(W, problems):
     ...     return ((W - 3) ** 2).sum(axis=1), 2 * (W - 3)

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fewer import few_draws, few_trees, plain_pictures, templates_compiled_once
+from fewer import (
+    few_draws,
+    few_trees,
+    plain_pictures,
+    templates_compiled_once,
+    unwritten_pictures,
+)
 from hypothesis import settings
 
 settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test asserts a time
@@ -16,6 +22,20 @@ REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / 
 
 # Files of pictures: what is in them has its place.
 LAID_OUT = {"test_displays.py", "test_plots.py", "test_readme.py", "test_report.py"}
+# Files that read the text of pages: their pictures are those of test_report.py.
+READ = {
+    "test_commands.py",
+    "test_commands_bad_input.py",
+    "test_commands_in_time.py",
+    "test_commands_promises.py",
+    "test_delay.py",
+    "test_evaluation_groups.py",
+    "test_names.py",
+    "test_project.py",
+    "test_report_advice.py",
+    "test_report_commands.py",
+    "test_report_outlook.py",
+}
 # Files in which the settings as shipped are the point.
 SHIPPED = {"test_golden.py", "test_peers.py", "test_readme.py", "test_shipped_settings.py"}
 
@@ -28,6 +48,7 @@ def fewer(request):
         few_draws(),
         nullcontext() if name in SHIPPED else few_trees(),
         nullcontext() if name in LAID_OUT else plain_pictures(),
+        unwritten_pictures() if name in READ else nullcontext(),
     ):
         yield
 

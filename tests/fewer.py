@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from html import escape
 
 import pytest
 
@@ -53,6 +54,19 @@ def plain_pictures():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "get_layout_engine", lambda _: None)
+        yield
+
+
+@contextmanager
+def unwritten_pictures():
+    """Pictures of reports are drawn and not written, which takes most of the time of a page."""
+    from eqsep.report import pictures
+
+    def unwritten(_figure, *, name, text):
+        return f'<svg id="{name}" role="img" aria-label="{escape(text)}"></svg>'
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pictures, "inline_svg", unwritten)
         yield
 
 

@@ -61,7 +61,7 @@ def test_learning_versions_watch_and_queue(client):
 
 
 def test_what_is_refused_is_an_error_with_a_status(client):
-    with pytest.raises(ServiceError, match="There is no model 'nothing'") as caught:
+    with pytest.raises(ServiceError, match="Model 'nothing' does not exist") as caught:
         client.score("nothing", [GOOD])
     assert caught.value.status == 404
     with pytest.raises(ServiceError, match="A token is needed") as caught:

@@ -246,6 +246,21 @@ def test_several_groups_become_one_kind(served, page):
 
 
 @pytest.mark.extra
+def test_a_group_is_renamed_by_enter_and_the_field_is_empty_again(served, page):
+    page.goto("/m/pumps/groups")
+    page.get_by_label("Select group 1").check()
+    field = page.get_by_label("Name the groups selected")
+    field.fill("cold spell")
+    field.press("Enter")
+    expect(page.locator("#panel")).to_contain_text("1 group called 'cold spell'.")
+    expect(page.locator("section[data-group] h2").first).to_have_text("cold spell")
+    expect(page.get_by_label("Name of the kind for cold spell")).to_have_value("cold spell")
+    expect(field).to_have_value("")
+    ws = served.console.ws
+    ws.alarms.rename_groups("pumps", [a.id for a in ws.alarms.groups("pumps")[0].alarms], "")
+
+
+@pytest.mark.extra
 def test_a_group_opens_and_lets_go_of_what_does_not_belong(page):
     page.goto("/m/pumps/groups")
     page.get_by_role("link", name="and 7 more: open").click()

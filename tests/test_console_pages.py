@@ -249,7 +249,7 @@ def test_alarms_of_another_model_are_not_there(console, client):
     number = open_alarms(console, "hostile")[0].id
     answer = client.get(f"/m/pumps/alarms/{number}")
     assert answer.status_code == 404
-    assert f"There is no row {number}" in answer.text
+    assert f"has no row {number}" in answer.text
 
 
 def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, client):
@@ -558,6 +558,7 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     fields = {"entity": "m2", "column": "heat", "low": "5", "high": "", "days": "7", "note": VALUE}
     told = post(client, "/m/pumps/exemptions", **fields).text
     assert "3 open alarms left the inbox" in told
+    assert '<span class="chip">exempt</span>' in client.get(f"/m/pumps/alarms/{alarm.id}").text
     listed = client.get("/m/pumps/verdicts").text
     assert "<td>heat from 5" in listed
     assert_no_inline(listed)
@@ -571,6 +572,13 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     listed = post(client, "/m/pumps/exemptions/revoke", exemption=one.id).text
     assert "revoked by admin" in listed
     assert len(open_alarms(console, kind="leak")) == 3
+
+
+def test_the_range_of_an_exemption_begins_with_the_main_reason(console, client):
+    found = (console.ws.alarms.explained(a.id) for a in open_alarms(console, kind="unseen"))
+    alarm = next(a for a in found if a.reasons["reasons"][0]["column"] == "load")
+    page = post(client, "/m/pumps/preview", id=alarm.id, choice="verdict:false alarm").text
+    assert re.findall(r"<option>(heat|load)</option>", page) == ["load", "heat"]
 
 
 def test_a_kind_is_renamed_on_the_page_of_the_model(console, client):

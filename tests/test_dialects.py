@@ -411,7 +411,7 @@ def test_blank_lines_below_a_title_are_no_columns(tmp_path):
 def test_bytes_of_no_text_are_refused(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(b"PK\x03\x04\0\0\0\0\x01\x02\0\x07" * 9)
-    with pytest.raises(UserError, match="is no text"):
+    with pytest.raises(UserError, match="is not text"):
         read(path)
 
 

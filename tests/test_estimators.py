@@ -1,5 +1,7 @@
 """What holds for every estimator: scikit-learn's contract, in full, and its company."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import sklearn
@@ -30,6 +32,7 @@ from eqsep.networks import Training
 
 BRIEF = Training(epochs=12, batch_size=16, learning_rate=1e-2, validation_fraction=0)
 BRIEFER = Training(epochs=10, batch_size=32, learning_rate=2e-2, validation_fraction=0)
+BRIEFEST = Training(epochs=2, batch_size=32, learning_rate=2e-2, validation_fraction=0)
 
 
 def trained(training):
@@ -37,22 +40,23 @@ def trained(training):
     common = {"training": training, "random_state": 0}
     return [
         NetworkSeparator(hidden=(16,), n_members=3, **common),
-        DeepSAD(hidden=(8,), code=4, pretraining=training, **common),
+        DeepSAD(hidden=(8,), code=4, pretraining=BRIEFEST, **common),
     ]
 
 
+FEW_STARTS = EqualitySeparator(n_init=2)
 SOLVED = [
     EqualitySeparator(random_state=0),
     EqualitySeparator(random_state=0, loss="logistic"),
     KernelEqualitySeparator(),
     KernelEqualitySeparator(kernel="exponential", n_landmarks=20, random_state=0),
     KernelEqualitySeparator(closed=False, random_state=0),
-    TwinSeparator(random_state=0),
-    TwinSeparator(parallel=True, random_state=0),
+    TwinSeparator(separator=FEW_STARTS, random_state=0),
+    TwinSeparator(separator=FEW_STARTS, parallel=True, random_state=0),
     HyperrectangleSeparator(),
     OneVsSet(),
     OneVsSet(kernel="rbf", ranking="binary"),
-    NegativeSampling(EqualitySeparator(), ratio=1, random_state=0),
+    NegativeSampling(FEW_STARTS, ratio=1, random_state=0),
 ]
 ESTIMATORS = [*SOLVED, *trained(BRIEF)]
 # A detector answers 0 or 1 where labels are names: what holds of named classes is not asked of it.
@@ -75,7 +79,20 @@ def each_of(estimators):
     first = first_of_each_class(estimators)
     marks = [() if estimator in first else pytest.mark.extra for estimator in estimators]
     marked = [pytest.param(e, marks=mark) for e, mark in zip(estimators, marks, strict=True)]
-    return pytest.mark.parametrize("estimator", marked, ids=repr)
+    return pytest.mark.parametrize("estimator", marked, ids=short)
+
+
+def short(value):
+    """A name for an estimator, or for a check with its options."""
+    if not isinstance(value, partial):
+        return type(value).__name__
+    options = ",".join(f"{name}={option}" for name, option in value.keywords.items())
+    return f"{value.func.__name__}({options})" if options else value.func.__name__
+
+
+def asked_of(estimators):
+    """All checks of scikit-learn's contract; its own names for them hold all parameters."""
+    return pytest.mark.parametrize(*parametrize_with_checks(estimators).args, ids=short)
 
 
 every = each_of(ESTIMATORS)
@@ -140,15 +157,27 @@ FIRST = first_of_each_class(CHECKED)
 OTHERS = [estimator for estimator in CHECKED if estimator not in FIRST]
 
 
-@parametrize_with_checks(FIRST, expected_failed_checks=excused)
+def keeps(estimator, check):
+    """The check passes, or fails where it is excused.
+
+    Not by a mark: pytest writes the report of a failure, in half a second, and throws it away.
+    """
+    if check.func.__name__ in excused(estimator):
+        with pytest.raises((AssertionError, ValueError)):
+            check(estimator)
+    else:
+        check(estimator)
+
+
+@asked_of(FIRST)
 def test_scikit_learn_contract(estimator, check):
-    check(estimator)
+    keeps(estimator, check)
 
 
 @pytest.mark.extra
-@parametrize_with_checks(OTHERS, expected_failed_checks=excused)
+@asked_of(OTHERS)
 def test_scikit_learn_contract_with_other_parameters(estimator, check):
-    check(estimator)
+    keeps(estimator, check)
 
 
 @every_or_detector

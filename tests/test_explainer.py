@@ -331,7 +331,7 @@ def test_a_name_is_as_probable_as_in_the_scores_and_never_rounded_up():
     assert _verdict("unseen", np.nan) == "alarm, unseen"
 
 
-def test_values_like_those_of_normal_rows_nearby_are_no_reasons_if_there_are_others():
+def test_values_like_those_of_normal_rows_nearby_are_no_reasons_if_others_add_most():
     X, y = load_digits(return_X_y=True)
     detector = Detector(config=Config.fast(), random_state=0).fit(X[y != 4][:900])
     explainer, new = detector.model_.explainer, X[y == 4][:40]
@@ -344,9 +344,9 @@ def test_values_like_those_of_normal_rows_nearby_are_no_reasons_if_there_are_oth
         for j in (names.index(reason.column) for reason in one.reasons):
             around = np.array([float(explainer._value(i, j)) for i in near])
             usual.add(min((around >= row[j]).sum(), (around <= row[j]).sum()) >= 5)
-        assert len(usual) == 1
-        kinds_of_rows += usual
-    assert kinds_of_rows.count(False) > 30
+        kinds_of_rows.append(usual == {False})
+        assert one.combined or usual == {False}
+    assert 5 < sum(kinds_of_rows) < 35
 
 
 def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():
@@ -355,6 +355,7 @@ def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():
     detector = Detector(config=Config.fast(), bandwidth=1.0, random_state=0).fit(X)
     apart, far = detector.explain([[0.9, -0.9], [9.0, 9.0]])
     assert (apart.combined, far.combined) == (True, False)
-    line = "  no single column is unusual; the combination of these is:"
+    assert {reason.column for reason in apart.reasons} == {"x0", "x1"}
+    line = "  most of it is due to columns that are usual by themselves; their combination is not:"
     assert str(apart).splitlines()[1] == line
     assert line not in str(far)

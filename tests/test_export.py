@@ -330,7 +330,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, detector):
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path, detector):
-    with pytest.raises(FileNotFoundError, match=r"no such folder.*nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"Folder not found.*nowhere"):
         detector.to_onnx(tmp_path / "nowhere" / "detector.onnx")
 
 

@@ -61,7 +61,7 @@ def test_what_cannot_take_its_place_leaves_no_rest(tmp_path):
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no such folder.*missing"):
+    with pytest.raises(FileNotFoundError, match=r"Folder not found.*missing"):
         write(tmp_path / "missing" / "rows.csv")
 
 

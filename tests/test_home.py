@@ -40,7 +40,7 @@ def test_a_missing_file_is_named_with_its_folder_and_its_source(
     load, folder, files, width, write_classes
 ):
     home = write_classes(folder, files[0], width=width, classes=[1, 2, 3])
-    with pytest.raises(FileNotFoundError, match=rf"no {files[1]} in .*{folder}.*https://archive"):
+    with pytest.raises(FileNotFoundError, match=rf"{folder} has no {files[1]}.*https://archive"):
         load(data_home=home)
 
 

@@ -56,7 +56,8 @@ def counted(kind, given, *, sets=None, **fields):
         plan=SimpleNamespace(holdout=SimpleNamespace(grouping=SimpleNamespace(unit="time block"))),
         namer=SimpleNamespace(has_promise=fields.get("has_promise", True), judges=judges_of(99)),
     )
-    sets = KindSets(tuple((name,) for name in given) if sets is None else tuple(sets), ())
+    names = tuple((name,) for name in given) if sets is None else tuple(sets)
+    sets = KindSets(names, fields.get("without_promise", ()))
     return names_given(model, kind, verdicts, sets, normal="normal")
 
 
@@ -99,6 +100,17 @@ def test_false_alarms_with_the_name_of_a_kind_are_counted_and_said():
     told = name_lines(names)["named falsely"]
     assert told.startswith("60.00% [")
     assert "of 5 alarms with the name of a seen kind are normal rows; the probability" in told
+
+
+def test_no_promise_is_said_to_be_made_where_kinds_have_too_few_rows_for_one():
+    kind = ["pump", "valve"]
+    told = name_lines(counted(kind, kind))
+    assert told["sets of kinds"].endswith("promised 95% if kinds are as common as in the fit")
+    assert "; promised at most 5.00%: " in told["called unseen"]
+    none = {"without_promise": ("pump", "valve"), "has_promise": False}
+    told = name_lines(counted(kind, kind, **none))
+    assert told["sets of kinds"].endswith("alarms have theirs, no promise was made")
+    assert told["called unseen"].endswith("rows of seen kinds; no promise was made")
 
 
 def test_the_calibration_error_is_the_mean_distance_of_probability_and_share():

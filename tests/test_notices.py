@@ -239,5 +239,5 @@ def test_the_secret_changes_with_the_address_alone(ws):
     same = Subscription(url="http://a.example/", min_score=2.0)
     assert ws.notices.subscribe("pumps", same, by="ada") == first
     assert ws.notices.subscribe("pumps", Subscription(url="http://b.example/"), by="ada") != first
-    with pytest.raises(UserError, match="There is no channel yet"):
+    with pytest.raises(UserError, match="No channel is set up"):
         ws.notices.test("hostile")

@@ -289,7 +289,7 @@ def test_the_file_system_says_what_is_wrong(models, tmp_path, path, monkeypatch)
         load_model(path)
     with pytest.raises(IsADirectoryError, match="A model file was expected, not a folder"):
         load_model(tmp_path)
-    with pytest.raises(FileNotFoundError, match="There is no such folder"):
+    with pytest.raises(FileNotFoundError, match="Folder not found"):
         fit_once("linear", models).save(tmp_path / "nowhere" / "model.eqsep")
     with pytest.raises(IsADirectoryError):
         fit_once("linear", models).save(tmp_path)

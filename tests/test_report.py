@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from fewer import unwritten_pictures
 from report_page import Page, payments
 from sklearn.ensemble import IsolationForest
 
@@ -26,6 +27,16 @@ from eqsep.report import (
 )
 
 NOTHING = np.zeros((0, 3))
+
+
+@pytest.fixture
+def unwritten():
+    """For tests of the text of a page."""
+    with unwritten_pictures():
+        yield
+
+
+of_text = pytest.mark.usefixtures("unwritten")
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +64,7 @@ def report(detector, new):
     )
 
 
+@of_text
 def test_the_sizes_of_a_copy_are_said_and_that_few_rows_find_too_little(detector, new):
     """The shares are of the copy: with a few rows of a kind it finds less than the model."""
     old = payments(0)
@@ -287,6 +299,7 @@ def test_the_parts_of_an_alarm_add_up_to_its_score_as_they_are_shown(report, tex
         assert len(parts) == len(alarm.reasons) + 1
 
 
+@of_text
 def test_columns_that_add_nothing_are_no_reasons(brief):
     first = brief.alarms[0]
     idle = Reason("model", "Press-C", "Press-C", 0.0004)
@@ -296,6 +309,7 @@ def test_columns_that_add_nothing_are_no_reasons(brief):
     assert sum(shown(page, first.row)[:-1]) == pytest.approx(round(first.score, 3))
 
 
+@of_text
 def test_dates_are_broken_at_most_before_the_hour(brief):
     first = brief.alarms[0]
     times = [Reason("time", "2025-05-31T10:59:05", "2025-04-01", 0.2)]
@@ -305,6 +319,7 @@ def test_dates_are_broken_at_most_before_the_hour(brief):
     assert '<span class="whole">2025-04-01</span>' in page
 
 
+@of_text
 def test_the_users_word_for_normal_is_told_once_and_not_used_again(detector, new):
     kind = np.where(new.kind == "normal", "fine", new.kind)
     counts = {"fine": 720, "takeover": 30}
@@ -336,6 +351,7 @@ def test_a_detector_without_any_kind_has_a_page_too():
     assert len(read.all("svg")) == 4
 
 
+@of_text
 def test_the_page_says_what_normal_rows_were_taken_for(text, detector, new):
     assert "720 rows labelled normal are trusted." in text
     assert "did not set the threshold" not in text
@@ -365,6 +381,7 @@ def test_the_page_says_what_normal_rows_were_taken_for(text, detector, new):
     assert bare.learnt.trust == told
 
 
+@of_text
 def test_too_few_rows_make_no_promise():
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.warns(UserWarning, match="cannot be promised"):
@@ -379,6 +396,7 @@ def test_held_out_rows_without_a_normal_one_are_refused(detector, new):
         detector_report(detector, HeldOut(new.X[rows], new.kind[rows]))
 
 
+@of_text
 def test_a_page_that_cannot_be_made_leaves_the_old_one(report, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")

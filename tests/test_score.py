@@ -1,6 +1,7 @@
 """The score: one formula of four terms, and what solves for them."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -31,7 +32,17 @@ def made(doubted=False, config=CONFIG):
     return Score.solve(terms, sums, config), Z, sums
 
 
-TRUSTED, DOUBTED = made(), made(doubted=True)
+@cache
+def trusted():
+    return made()
+
+
+@cache
+def doubted():
+    return made(doubted=True)
+
+
+both = pytest.mark.parametrize("made", [trusted, doubted])
 
 
 def test_terms_have_the_weights_of_the_config():
@@ -45,21 +56,21 @@ def test_the_formula(v):
     """max(d, t) + v t + e; where rows are doubted d + v t + e + w min(max(g, 0), 1.5)."""
     d, t, e, g = np.random.default_rng(1).uniform(-1, 3, size=(4, 50))
     d, t, e = abs(d), abs(t) / 3, abs(e)
-    score = TRUSTED[0]
+    score = trusted()[0]
     score = replace(score, terms=replace(score.terms, vote_weight=v))
     found = score.combine(TermValues(residual=d, vote=t, excess=e))
     assert_allclose(found, np.maximum(d, t) + v * t + e)
-    doubted = DOUBTED[0]
-    doubted = replace(doubted, terms=replace(doubted.terms, vote_weight=v))
-    w = doubted.terms.likeness_weight
-    found = doubted.combine(TermValues(residual=d, vote=t, excess=e, likeness=g))
+    other = doubted()[0]
+    other = replace(other, terms=replace(other.terms, vote_weight=v))
+    w = other.terms.likeness_weight
+    found = other.combine(TermValues(residual=d, vote=t, excess=e, likeness=g))
     assert_allclose(found, d + v * t + e + w * np.clip(g, 0, MOST_ALIKE))
-    assert_allclose(doubted.combine(TermValues(residual=d, vote=t, excess=e)), d + v * t + e)
+    assert_allclose(other.combine(TermValues(residual=d, vote=t, excess=e)), d + v * t + e)
 
 
-@pytest.mark.parametrize("made", [TRUSTED, DOUBTED], ids=["trusted", "doubted"])
+@both
 def test_a_score_is_its_terms_combined(made):
-    score, Z, _ = made
+    score, Z, _ = made()
     terms = score.terms
     k = terms.kernel_map.features(Z).astype(float)
     g = k @ score.likeness_coef if score.counts_likeness else None
@@ -72,38 +83,38 @@ def test_a_score_is_its_terms_combined(made):
 
 
 def test_f_is_a_ridge_regression():
-    score, Z, _ = TRUSTED
+    score, Z, _ = trusted()
     k = score.terms.kernel_map.features(Z).astype(float)
     ridge = Ridge(alpha=CONFIG.alpha, fit_intercept=False).fit(k, TARGET)
     assert_allclose(k @ score.coef, ridge.predict(k), atol=1e-3)
 
 
 def test_few_labelled_anomalies_among_doubted_rows_make_f_smoother():
-    score, _, sums = DOUBTED
+    score, _, sums = doubted()
     few = Score.solve(score.terms, sums, replace(CONFIG, few_anomalies=600))
     stiff = Score.solve(score.terms, sums, replace(CONFIG, few_anomalies=1, alpha=1.0))
     assert_allclose(few.coef, stiff.coef)  # ten times the penalty, and no more
-    trusted, _, own = TRUSTED
-    same = Score.solve(trusted.terms, own, replace(CONFIG, few_anomalies=600))
-    assert_array_equal(same.coef, trusted.coef)
+    plain, _, own = trusted()
+    same = Score.solve(plain.terms, own, replace(CONFIG, few_anomalies=600))
+    assert_array_equal(same.coef, plain.coef)
 
 
 def test_leaves_vote_by_their_share_of_anomalies_and_where_rows_are_doubted_by_a_balanced_one():
-    _, Z, sums = TRUSTED
+    _, Z, sums = trusted()
     normal, anomalous = sums.leaves.T
     assert normal.sum() / 400 == anomalous.sum() / 60 == CONFIG.n_trees
     share, balanced = (w * anomalous / (normal + w * anomalous) for w in (1, 400 / 60))
     assert_allclose(leaf_votes(sums, doubted=False), share)
     assert_allclose(leaf_votes(sums, doubted=True), (share + balanced) / 2)
     assert_array_equal(leaf_votes(replace(sums, leaves=None), doubted=False), [])
-    terms = TRUSTED[0].terms
+    terms = trusted()[0].terms
     votes = terms.votes(Z, terms.along(Z), share)
     assert votes[IS_ANOMALY == 1].mean() > 0.9 > 0.1 > votes[IS_ANOMALY == 0].mean()
 
 
-@pytest.mark.parametrize("made", [TRUSTED, DOUBTED], ids=["trusted", "doubted"])
+@both
 def test_sums_of_pieces_are_those_of_the_whole(made):
-    score, Z, sums = made
+    score, Z, sums = made()
     pieces = [
         score.terms.sums(Z[part], TARGET[part], np.ones(len(part)))
         for part in np.array_split(np.random.default_rng(0).permutation(len(Z)), 3)
@@ -115,9 +126,9 @@ def test_sums_of_pieces_are_those_of_the_whole(made):
 
 
 def test_terms_are_the_same_where_the_same_sums_give_the_same_score():
-    terms = TRUSTED[0].terms
+    terms = trusted()[0].terms
     assert terms.is_same(made()[0].terms)
-    assert not terms.is_same(DOUBTED[0].terms)
+    assert not terms.is_same(doubted()[0].terms)
     for other in (
         replace(terms, vote_weight=0.7),
         replace(terms, landmarks=terms.landmarks + 1),
@@ -144,7 +155,7 @@ def test_without_a_labelled_anomaly_nothing_votes():
 
 
 def test_the_bandwidth_is_in_units_of_the_median_distance():
-    landmarks = TRUSTED[0].terms.landmarks
+    landmarks = trusted()[0].terms.landmarks
     narrow, wide = (kernel_over(landmarks, config=replace(CONFIG, bandwidth=b)) for b in (1.0, 4.0))
     assert_allclose(narrow.gamma / wide.gamma, 4)
     assert narrow.powers == CONFIG.powers

@@ -55,8 +55,13 @@ _NOT_DRAWN = ("__main__", "errors", "files", "progress")  # the outer door, and 
 parsed = cache(ast.parse)  # every module is looked at several times
 
 
-def imports(source: str) -> Iterator[str]:
+@cache
+def imports(source: str) -> tuple[str, ...]:
     """Every module that the source imports, wherever and however; "?" for a computed name."""
+    return tuple(_imports(source))
+
+
+def _imports(source: str) -> Iterator[str]:
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ImportFrom) and node.module == "eqsep":
             names = [alias.name for alias in node.names if alias.name != "__version__"]
@@ -111,7 +116,9 @@ def module_graph() -> dict[str, set[str]]:
 
 
 def _run(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it, but what is under ``if TYPE_CHECKING``."""
+    """A node and all statements below it, but what is under ``if TYPE_CHECKING``."""
+    if isinstance(node, ast.expr):
+        return  # imports are statements
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
         return
     yield node

@@ -29,9 +29,8 @@ def executed(work: Callable[[], Any]) -> list[str]:
     found: set[str] = set()
 
     def note(frame: FrameType, event: str, arg: Any) -> None:  # noqa: ARG001
-        code = frame.f_code
-        if event == "call" and code.co_flags & FUNCTION and code.co_filename.startswith(str(ROOT)):
-            found.add(str(Path(code.co_filename).relative_to(ROOT)))
+        if event == "call" and frame.f_code.co_flags & FUNCTION:
+            found.add(frame.f_code.co_filename)
 
     threading.setprofile(note)
     sys.setprofile(note)
@@ -40,7 +39,8 @@ def executed(work: Callable[[], Any]) -> list[str]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return sorted(found)
+    paths = (Path(name) for name in found)
+    return sorted(str(path.relative_to(ROOT)) for path in paths if path.is_relative_to(ROOT))
 
 
 def main() -> int:

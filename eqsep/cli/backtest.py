@@ -33,12 +33,12 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random fores
 class Rivals:
     """Who runs: the detector with its settings, methods that are retrained, a fixed model."""
 
-    refit: int = opt(0, "N", "Fit again every N periods; else never.", min=0)
-    pending: bool = flag("--pending", "Rows teach before their label comes, without one.")
+    refit: int = opt(0, "N", "Fit again every N periods; 0 is never.", min=0)
+    pending: bool = flag("--pending", "Learn rows before their labels arrive, as unlabelled.")
     against: str = opt(
-        "random-forest", "METHODS", "Retrained each period: random-forest,xgboost; or ''"
+        "random-forest", "METHODS", "Compare with random-forest,xgboost (retrained), or ''"
     )
-    shadow: Path | None = opt(None, "MODEL", "Runs too, and stays as it is.")
+    shadow: Path | None = opt(None, "MODEL", "Compare with this model, which does not learn.")
     landmarks: int | None = options.LANDMARKS
     random_state: int = options.SEED
 
@@ -61,22 +61,19 @@ def backtest(
     context: typer.Context,
     spec: InputSpec = options.columns(
         label=options.LABEL,
-        normal=options.NORMAL,
-        drop=options.TRAINING["drop"],
-        categorical=options.TRAINING["categorical"],
-        ordered=options.TRAINING["ordered"],
+        **{name: options.TRAINING[name] for name in ("normal", "drop", "categorical", "ordered")},
     ),
-    time: str | None = opt(None, "COLUMN", "Dates, or numbers that put rows in order."),
-    every: str = opt("1d", "SPAN", "A period: 1d, 12h; of numbers, so many rows."),
-    delay: str = opt("7d", "SPAN", "How long after a row its label is known."),
-    verdict: str | None = opt(None, "SPAN", "After its period, a verdict on an alarm, if sooner."),
-    alarms: int = opt(50, "N", "The highest scores of a period that are looked at."),
-    first: int = opt(500, "N", "The labelled rows that the first model takes."),
+    time: str | None = opt(None, "COLUMN", "Time of each row: a date or a number."),
+    every: str = opt("1d", "SPAN", "Length of a period: 1d, 12h, or a number of rows."),
+    delay: str = opt("7d", "SPAN", "Time until the label of a row is known."),
+    verdict: str | None = opt(None, "SPAN", "Delay of verdicts on alarms, if shorter."),
+    alarms: int = opt(50, "N", "Number of highest scores to check in each period."),
+    first: int = opt(500, "N", "Number of labelled rows for the first model."),
     *,
     rivals: Rivals,
     report: Path | None = options.REPORT,
 ) -> None:
-    """Replay labelled rows in time: what would have been caught, with labels that come late?"""
+    """Replay labelled rows in time order: what would have been caught, with late labels?"""
     options.check_report_out(report, [*spec.paths, rivals.shadow])
     schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
     with print_warnings(), progress("eqsep backtest", "reading"):

@@ -11,19 +11,19 @@ from eqsep.datasets.fetching import fetch_data, state_of
 from eqsep.datasets.home import named_home
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True)
-_HOME = opt(None, "FOLDER", "The folder of data sets; else EQSEP_DATA names it.", "--data-home")
+_HOME = opt(None, "FOLDER", "The folder of data sets (default: EQSEP_DATA).", "--data-home")
 
 
 @app.command("list")
 def list_data() -> None:
-    """The data sets that can be fetched, with their files."""
+    """List the data sets that can be downloaded, with their files."""
     for file in DATA_FILES:  # lines, not a table: an address is of use only as a whole
         Screen().print_line(f"{_path(file)}{file.size:>10,} bytes  {file.url}")
 
 
 @app.command()
 def where(data_home: Path | None = _HOME) -> None:
-    """Which of the files are in the data folder."""
+    """Show which of the files are in the data folder."""
     source = "the addresses of `eqsep data list`"
     home = named_home(data_home, wanted="data sets", source=source)
     Screen().print_line(f"Data folder: {home}")
@@ -36,7 +36,7 @@ def fetch(
     data_sets: Annotated[list[str], typer.Argument(metavar="DATA_SET...")],
     data_home: Path | None = _HOME,
 ) -> None:
-    """Download data sets and check them; existing files are not fetched again."""
+    """Download and check data sets; existing files are not downloaded again."""
     paths: list[Path] = []
     with progress("eqsep data fetch", "looking for files") as job:
 

@@ -9,7 +9,6 @@ from contextlib import closing, suppress
 from dataclasses import astuple, replace
 from itertools import islice, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,22 +23,19 @@ from eqsep.plots import Panel, region_figure, save_figure
 from eqsep.progress import reported_to
 from eqsep.report import Usage, write_report
 
-if TYPE_CHECKING:
-    pass
-
 REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
 FOLDER, _SERVED, BY = "serve", "payments", "eqsep demo"
 _BEFORE, _AT_ONCE = 900, 50  # payments that are there when one comes
 
 
 def demo(
-    out: Path = opt(Path("eqsep-demo"), "FOLDER", "Where results go."),
-    theory: bool = flag("--theory", "XOR, circles and closing numbers instead."),
-    serve: bool = flag("--serve", "The service and its console, with payments arriving."),
-    speed: float = opt(3.0, "N", "Payments that arrive in a second, with --serve."),
-    port: int = opt(8765, None, "Where --serve listens; 0 is any free port.", min=0, max=65_535),
+    out: Path = opt(Path("eqsep-demo"), "FOLDER", "Folder for the results."),
+    theory: bool = flag("--theory", "Show XOR, circles and closing numbers instead."),
+    serve: bool = flag("--serve", "Run the service and its console while payments arrive."),
+    speed: float = opt(3.0, "N", "Payments per second, with --serve."),
+    port: int = opt(8765, None, "Port for --serve; 0 picks any free port.", min=0, max=65_535),
 ) -> None:
-    """Find kinds of anomaly that nobody has seen, on built-in data: half a minute, no network."""
+    """Find unseen kinds of anomaly in built-in data: half a minute, no network."""
     if serve:
         serve_payments(Screen(), out, speed=speed, port=port)
     elif theory:

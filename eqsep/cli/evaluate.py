@@ -40,19 +40,17 @@ _FEWEST = 2  # rows of a kind: one to train and one to test on
 @options.reads_tables
 def evaluate(
     context: typer.Context,
-    spec: InputSpec = options.columns(
-        label=options.LABEL, normal=options.NORMAL, **options.TRAINING
-    ),
-    seen: list[str] | None = opt(None, "KIND", "Fit with this kind as the seen one; else each."),
+    spec: InputSpec = options.columns(label=options.LABEL, **options.TRAINING),
+    seen: list[str] | None = opt(None, "KIND", "Use only this kind as the seen one."),
     unlabelled: str = options.UNLABELLED,
     against: list[str] | None = opt(
-        None, "METHODS", "Some of xgboost, random-forest, isolation-forest; repeatable."
+        None, "METHODS", "Compare with xgboost, random-forest, isolation-forest; repeatable."
     ),
     landmarks: int | None = options.LANDMARKS,
     random_state: int = options.SEED,
     report: Path | None = options.REPORT,
 ) -> None:
-    """Let one kind at a time be the seen one, and measure what is found of the others."""
+    """Fit with one seen kind at a time, and measure how well the others are found."""
     options.check_report_out(report, spec.paths)
     settings: dict[str, Any] = {"n_landmarks": landmarks, "random_state": random_state}
     settings["unlabelled"] = unlabelled

@@ -61,32 +61,34 @@ class TrainingData:
     normal: str | None = None  # where labels are names
 
 
-_LABEL = opt(None, "COLUMN", "The column of labels; without it all are normal.")
-_SEEN = opt(None, "KIND", "Learn this kind, and leave rows of others out.")
+_LABEL = opt(None, "COLUMN", "The label column; without it, all rows are normal.")
+_SEEN = opt(None, "KIND", "Learn only this kind of anomaly; repeatable.")
 
 
 @options.reads_tables
 def fit(
-    spec: InputSpec = options.columns(
-        label=_LABEL, normal=options.NORMAL, seen=_SEEN, **options.TRAINING
-    ),
+    spec: InputSpec = options.columns(label=_LABEL, seen=_SEEN, **options.TRAINING),
     out: Path = options.MODEL_OUT,
     unlabelled: str = options.UNLABELLED,
-    false_alarm_rate: float = opt(0.01, "SHARE", "Of new normal rows that may raise an alarm."),
-    confidence: float | None = opt(
-        None, "SHARE", "Of models that keep that rate; else it is the mean."
+    false_alarm_rate: float = opt(
+        0.01, "SHARE", "Share of new normal rows that may raise an alarm."
     ),
-    unseen_rate: float = opt(0.05, "SHARE", "Of rows of a seen kind that may be called unseen."),
-    like: Path | None = opt(None, "MODEL", "Encode as this model does, to merge the two later."),
+    confidence: float | None = opt(
+        None, "SHARE", "Share of models that keep that rate (default: it holds on average)."
+    ),
+    unseen_rate: float = opt(
+        0.05, "SHARE", "Share of rows of seen kinds that may be called unseen."
+    ),
+    like: Path | None = opt(None, "MODEL", "Use this model's encoding, to merge later."),
     landmarks: int | None = options.LANDMARKS,
     bandwidth: float | None = opt(
-        None, "NUMBER", "Kernel bandwidth: larger is wider (0.5 by default)."
+        None, "NUMBER", "Kernel bandwidth; larger is wider (default: 0.5)."
     ),
     random_state: int = options.SEED,
     report: Path | None = options.REPORT,
     ray: str | None = options.RAY,
 ) -> None:
-    """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
+    """Learn normal rows and the labelled kinds of anomaly from files."""
     options.check_report_out(report, [*spec.paths, like], model=out)
     options.check_model_out(out, [*spec.paths, like])
     model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}
@@ -155,9 +157,7 @@ def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> Non
     if ray is not None:
         check_no_windows(has_windows)
         if spec.ordered:
-            raise UserError(
-                "--ordered and --ray contradict each other: processes read files apart."
-            )
+            raise UserError("--ordered and --ray contradict each other: files are read apart.")
     if (has_windows is not None or spec.ordered) and spec.seen and is_large(spec.paths):
         raise UserError(
             "--seen leaves rows out, and of files as large as these they are left out before "
@@ -562,18 +562,16 @@ class _Reader:
 
     def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
         waiting: list[tuple[pa.Table, np.ndarray]] = []
-        runs = Runs()
-        columns = self.spec.columns(self.like)
+        spec, runs = self.spec, Runs()
+        columns = spec.columns(self.like)
         changed = [file for file, stamp in self.stamps.items() if stamp_of(file) != stamp]
         if changed:
             raise UserError(
                 f"{quoted(changed)} was changed since it was first read: rows are read three times "
                 f"where they are many. Try again when nobody writes to it."
             )
-        for _, table in inputs.pieces_for(
-            self.like, self.spec.paths, columns, layout=self.spec.layout
-        ):
-            written = self.spec.written_labels(table)
+        for _, table in inputs.pieces_for(self.like, spec.paths, columns, layout=spec.layout):
+            written = spec.written_labels(table)
             if self.labels is not None:
                 there = np.array([text in self.labels for text in written], dtype=bool)
                 table, written = table.filter(pa.array(there)), written[there]
@@ -605,10 +603,8 @@ class _Reader:
         self, waiting: list[tuple[pa.Table, np.ndarray]], runs: Runs
     ) -> tuple[Table, np.ndarray | None]:
         table = joined([table for table, _ in waiting])
-        values = table.drop_columns(self.spec.grouped.names)
-        rows = (
-            inputs.as_read(values, self.like) if self.like else read_table(values, name="Detector")
-        )
+        values, plan = table.drop_columns(self.spec.grouped.names), self.like
+        rows = inputs.as_read(values, plan) if plan else read_table(values, name="Detector")
         rows = self.spec.in_order(self.spec.grouped.attach(rows, table), runs)
         if self.labels is None:
             return rows, None

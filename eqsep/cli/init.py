@@ -54,12 +54,12 @@ _DISTINCT = 0.95  # of the rows: texts that differ so often are ids
 @reads_tables
 def init(
     rows: list[str] = arg(..., "FILE", "The table: a file or a folder of files."),
-    out: Path | None = opt(None, "FILE", "The project file (default: eqsep.toml by the table)."),
+    out: Path | None = opt(None, "FILE", "Project file (default: eqsep.toml next to the data)."),
     force: bool = flag("--force", "Replace an existing file."),
     *,
     layout: Layout,
 ) -> None:
-    """Look at a table and write eqsep.toml: label, ids, leaks and dates, with a comment each."""
+    """Look at a table and write eqsep.toml: label, ids, leaks and dates, with comments."""
     first = Path(rows[0])
     folder = first if first.is_dir() else first.parent
     path = out or folder / NAME
@@ -80,12 +80,14 @@ def init(
 
 def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     rows = _sample(paths, layout)
-    labels = _label_column(rows)
+    best = max(reversed(rows.columns), key=_likeness)  # the last of equal ones
+    labels = best if _likeness(best) > 1 else None
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
     yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
     yield ""
     last = rows.columns[-1]
-    likely = last if labels is None and _may_be_labels(last) else labels
+    has_few = last.kind in ("text", "number", "boolean") and 1 < len(last.counts()) <= _FEW_LABELS
+    likely = last if labels is None and has_few else labels
     counts = Counter[str]() if likely is None else likely.counts()
     normal, why = _normal(counts) if counts else ("", "")
     n_normal = rows.n_rows
@@ -144,12 +146,6 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     yield ""
 
 
-def _may_be_labels(last: Column) -> bool:
-    """Whether the last column, which does not look like labels, may still hold some."""
-    few = 1 < len(last.counts()) <= _FEW_LABELS
-    return few and last.kind in ("text", "number", "boolean")
-
-
 def _shown(counts: Counter[str]) -> str:
     return ", ".join(f"{label} ({n:,})" for label, n in counts.most_common(8))
 
@@ -197,12 +193,6 @@ def _sample(paths: list[str], layout: Layout) -> Table:
     if not found:
         raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
     return read_table(pa.concat_tables(found, promote_options="permissive"), name="eqsep init")
-
-
-def _label_column(rows: Table) -> Column | None:
-    """The column that most likely holds labels, if there is one: the last of equal ones."""
-    likely = max(reversed(rows.columns), key=_likeness)
-    return likely if _likeness(likely) > 1 else None
 
 
 def _likeness(column: Column) -> int:

@@ -409,10 +409,7 @@ def read_label_column(
     missing: Sequence[str] = (),
     times: Iterable[int] | None = None,
 ) -> LabelColumn:
-    """The labels in a column; normal is the first word of `normal`, or else "normal", 0, …
-
-    Each label stands for as many rows as `times` says.
-    """
+    """The labels in a column, each of `times` rows; without `normal`, "normal" or 0 is normal."""
     texts = label_texts(column, name, missing=missing)
     spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
     texts = _one_normal(_alike(texts, name, known=spelt), normal)
@@ -451,12 +448,10 @@ def read_label_column(
     return LabelColumn(texts, label, name)
 
 
-def _no_normal_label(name: str, found: str, if_all_are_anomalies: str) -> UserError:
+def _no_normal_label(name: str, held: str, if_all_are_anomalies: str) -> UserError:
     hint = f" If these are all anomalies{if_all_are_anomalies}" if if_all_are_anomalies else ""
     say = say_normal("LABEL")
-    return UserError(
-        f"Say which label of column {name!r} is normal: {say}. It holds {found}.{hint}"
-    )
+    return UserError(f"Say which label of column {name!r} is normal: {say}. It holds {held}.{hint}")
 
 
 def _counts(texts: np.ndarray, times: Iterable[int] | None = None) -> str:
@@ -612,8 +607,7 @@ def numbers_of(texts: Iterable[Any]) -> np.ndarray:
     if other:
         raise UserError(
             f"The model knows the labels 0 and 1, and these rows have {quoted(sorted(other))}. Say "
-            f"which of them is normal, {say_normal('LABEL')}, or fit a model to names of "
-            f"kinds."
+            f"which of them is normal, {say_normal('LABEL')}, or fit a model to names of kinds."
         )
     return objects(None if text is None else int(text) for text in texts)
 

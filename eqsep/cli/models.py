@@ -31,11 +31,11 @@ from eqsep.tables.reading import Table, text_of
 
 
 def merge(
-    models: list[Path] = console.arg(..., "MODEL", "Fitted to rows of their own."),
+    models: list[Path] = console.arg(..., "MODEL", "Models fitted to different rows."),
     out: Path = options.MODEL_OUT,
     again: bool = options.AGAIN,
 ) -> None:
-    """Put together what several models have learnt; eqsep fit --like makes such models."""
+    """Merge what several models have learnt; fit them with eqsep fit --like."""
     options.check_model_out(out, models)
     if len(models) < 2:
         raise UserError(f"Merging takes two models or more, got {len(models)}.")
@@ -55,7 +55,7 @@ def merge(
 
 
 def info(model: Path = options.MODEL) -> None:
-    """Say what a model is: columns, kinds, rows, settings, what it promises, who wrote it."""
+    """Show a model's columns, kinds, rows, settings, promise and origin."""
     with print_warnings():
         detector = load_detector(model)
     console = Screen()
@@ -78,7 +78,7 @@ def info(model: Path = options.MODEL) -> None:
 def export(
     model: Path = options.MODEL, onnx: Path = opt(..., "FILE", "The ONNX graph to write.")
 ) -> None:
-    """Write a model as an ONNX graph, from the columns of the table to alarms."""
+    """Write a model as an ONNX graph that turns columns into alarms."""
     options.check_model_out(onnx, [model])
     with print_warnings():
         load_detector(model).to_onnx(onnx)
@@ -270,10 +270,10 @@ def _names(model: Model) -> dict[str, str]:
     return {"names": "; ".join([promise, *named, *rare])}
 
 
-_LABEL = opt(None, "COLUMN", "The column of the labels that the rows were learnt with.")
-_SEEN = opt(None, "KIND", "Take rows of this kind, and leave those of others out.")
+_LABEL = opt(None, "COLUMN", "The column with the labels that the rows were learnt with.")
+_SEEN = opt(None, "KIND", "Leave out rows of kinds other than this one; repeatable.")
 _JUDGED = console.flag(
-    "--judged", "Rows were judged because they raised an alarm: none calibrates."
+    "--judged", "Rows were judged because they raised an alarm: do not calibrate with them."
 )
 _RESULTS = ("row", "score", "p_value")  # of suspects
 
@@ -286,7 +286,7 @@ def learn(
     judged: bool = _JUDGED,
     again: bool = options.AGAIN,
 ) -> None:
-    """Teach a model more labelled rows; its landmarks stay those of its first fit."""
+    """Teach a model more labelled rows; its landmarks do not change."""
     with print_warnings(), _changed("eqsep learn", model, spec, out=out) as (detector, table, y):
         if y is not None and not detector.plan_.labels.unlabelled_is_normal:
             inputs.check_some_label(y, name=str(spec.label))
@@ -302,7 +302,7 @@ def forget(
     out: Path = options.MODEL_OUT,
     judged: bool = _JUDGED,
 ) -> None:
-    """Let a model unlearn rows, as if it had never learnt them; its landmarks stay."""
+    """Make a model unlearn rows, as if it had never learnt them; its landmarks stay."""
     with print_warnings(), _changed("eqsep forget", model, spec, out=out) as (detector, table, y):
         inputs.check_labelled(detector.model_.evidence.labels, spec.label)
         detector.forget(table, y, judged=judged)
@@ -347,11 +347,11 @@ def _counts(rows: Table, y: np.ndarray | None) -> dict[str, int]:
 def suspects(
     model: Path = options.MODEL,
     spec: InputSpec = options.columns(label=_LABEL, normal=options.NORMAL_HERE),
-    most: int = opt(20, "N", "How many rows to list at most."),
+    most: int = opt(20, "N", "Maximum number of rows to list."),
     out: str = options.TABLE_OUT,
     form: str | None = options.FORM,
 ) -> None:
-    """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
+    """List learnt rows that are likely to be unlabelled anomalies, for review."""
     spec.check()
     options.check_most(most)
     kind = output_format(out, form)

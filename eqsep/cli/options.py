@@ -30,54 +30,55 @@ def _split_columns(given: list[str] | None) -> list[str]:
 
 _columns = partial(opt, None, "COLUMNS", callback=_split_columns)
 MODEL = arg(..., "MODEL", "A file that eqsep fit wrote.")
-ROWS = arg(..., "FILE", "CSV, JSON lines, Parquet, Arrow, Excel, folders of them; - is the input.")
+ROWS = arg(..., "FILE", "CSV, JSON lines, Parquet, Arrow, Excel, or folders of them; - is stdin.")
 MODEL_OUT = opt(..., "MODEL", "The model to write.", "--out")
 UNLABELLED = opt(
-    "auto", "HOW", "Rows that nobody called anomalous: auto, trusted, or doubted if some may be."
+    "auto", "HOW", "Rows not labelled anomalous: auto, trusted, or doubted (some may be)."
 )
 KEEP = _columns("Write these columns too; repeatable.")
 ONLY_ALARMS = flag("--only-alarms", "Leave out rows that pass.")
-PERSIST = opt(None, "K/N", "Alarms only where K of the last N rows of the run are ones.")
-AGAIN = flag("--again", "Learn rows even if they were learnt before: they count twice.")
-LANDMARKS = opt(None, "N", "Rows that a model remembers; fewer are quicker.")
-RATE = opt(None, "SHARE", "Of new normal rows that may raise an alarm; else as fitted.")
-TABLE_OUT = opt("-", "FILE", "CSV, JSON lines, Parquet or Arrow; - is the output.", "--out")
-FORM = opt(None, "FORM", "csv, jsonl, parquet, arrow, spreadsheet: safe CSV.", "--format")
+PERSIST = opt(None, "K/N", "Raise an alarm only if K of the last N rows of a run are alarms.")
+AGAIN = flag("--again", "Learn rows even if the model has learnt them before: they count twice.")
+LANDMARKS = opt(None, "N", "Number of landmarks: rows that the model keeps; fewer is faster.")
+RATE = opt(None, "SHARE", "Share of new normal rows that may raise an alarm (default: as fitted).")
+TABLE_OUT = opt("-", "FILE", "CSV, JSON lines, Parquet or Arrow; - is stdout.", "--out")
+FORM = opt(None, "FORM", "csv, jsonl, parquet, arrow, or spreadsheet (safe CSV).", "--format")
 REPORT = opt(None, "FILE", "Write a report: one HTML page.")
-RAY = opt(None, "ADDRESS", "Work on this cluster of Ray; local is this machine.")
-SEED = opt(0, "N", "The same number gives the same result.", min=0, max=2**32 - 1)
+RAY = opt(None, "ADDRESS", "Run on this Ray cluster; local is this machine.")
+SEED = opt(0, "N", "Random seed: the same number gives the same result.", min=0, max=2**32 - 1)
 
-LABEL = opt(..., "COLUMN", "The column of labels.")
-NORMAL = opt(None, "LABEL", 'The label of normal rows; else "normal", 0 or false; repeatable.')
-NORMAL_HERE = opt(None, "LABEL", "The label of normal rows; else that of the model; repeatable.")
+LABEL = opt(..., "COLUMN", "The label column.")
+NORMAL = opt(None, "LABEL", 'The label of normal rows (default: "normal", "ok", 0, …); repeatable.')
+NORMAL_HERE = opt(None, "LABEL", "The label of normal rows (default: as in the model); repeatable.")
 TRAINING = {
-    "drop": _columns("Leave these columns out: a,b; repeatable."),
+    "normal": NORMAL,
+    "drop": _columns("Leave out these columns: a,b; repeatable."),
     "categorical": _columns(
         "Treat these columns as categorical; repeatable.", "--categorical", "--names"
     ),
-    "group": opt(None, "COLUMN", "The run, machine or card of each row: held out whole."),
-    "time": opt(None, "COLUMN", "When each row was taken: blocks of it are held out."),
+    "group": opt(None, "COLUMN", "Run, machine or card of each row; held out whole."),
+    "time": opt(None, "COLUMN", "Time of each row; whole blocks are held out."),
     "window": opt(None, "N", "Sensors: add mean, deviation and slope of the last N rows of a run."),
     "ordered": flag(
-        "--ordered", "Rows are in time order but have no time column: their numbers are it."
+        "--ordered", "Rows are in time order but have no time column: use row numbers."
     ),
 }
-_text_file = partial(opt, None, rich_help_panel="Text files, where they are not understood")
+_text_file = partial(opt, None, rich_help_panel="Text files, if the format is not recognised")
 _TEXT_FILES = {
-    "delimiter": _text_file("CHARACTER", "Between values."),
+    "delimiter": _text_file("CHARACTER", "Character between values."),
     "header": _text_file(None, "Whether the first line names the columns.", "--header/--no-header"),
-    "decimal": _text_file("MARK", "Before decimals: . or ,"),
-    "thousands": _text_file("MARK", "Between groups of three digits."),
-    "encoding": _text_file("NAME", "utf-8, cp1252, utf-16, …"),
-    "skip": _text_file("N", "Lines before the table."),
+    "decimal": _text_file("MARK", "Decimal mark: . or ,"),
+    "thousands": _text_file("MARK", "Thousands mark."),
+    "encoding": _text_file("NAME", "Text encoding: utf-8, cp1252, utf-16, …"),
+    "skip": _text_file("N", "Skip this many lines before the table."),
     "missing": _text_file(
         "TEXT",
-        "Stands for a missing value, in place of n/a, ?, -, null, …; COLUMN=TEXT: in addition to "
-        "them in one column; repeatable.",
+        "Treat this as a missing value instead of n/a, ?, -, null, …; COLUMN=TEXT adds a word "
+        "for one column; repeatable.",
     ),
-    "sheet": _text_file("NAME", "Of a spreadsheet; else the first that is not empty."),
+    "sheet": _text_file("NAME", "Sheet of a spreadsheet (default: the first that is not empty)."),
     "bad_rows": _text_file(
-        "FILE", "Rows that cannot be read go there, with number and reason, and the others go on."
+        "FILE", "Write rows that cannot be read to this file, with the reason, and continue."
     ),
 }
 _KINDS: dict[str, Any] = {

@@ -58,9 +58,9 @@ class Wanted:
     explain: int = opt(0, "N", "Give each alarm this many reasons.")
     kinds: bool = flag("--kinds", "Also list the kinds that each alarm may be of.")
     only_alarms: bool = options.ONLY_ALARMS
-    most: int | None = opt(None, "N", "Only the N highest scores, the highest first.")
+    most: int | None = opt(None, "N", "Only the N highest scores, highest first.")
     false_alarm_rate: float | None = options.RATE
-    fdr: float | None = opt(None, "SHARE", "Of the alarms that may be false, in all rows at once.")
+    fdr: float | None = opt(None, "SHARE", "Share of all alarms that may be false.")
     persist: str | None = options.PERSIST
     keep: list[str] | None = options.KEEP
     ray: str | None = options.RAY
@@ -92,10 +92,10 @@ def score(
     *,
     wanted: Wanted,
     form: str | None = options.FORM,
-    exit_code: bool = flag("--exit-code", "End with 1 where a row raises an alarm."),
+    exit_code: bool = flag("--exit-code", "Exit with 1 if a row raises an alarm."),
     layout: Layout,
 ) -> None:
-    """Score rows, as many as there are: score, p_value, alarm, kind and its probability."""
+    """Score rows: write score, p_value, alarm, kind and its probability."""
     wanted = replace(wanted, layout=layout)
     with print_warnings():
         tally = score_files(model, rows, wanted, out=out, kind=writing.output_format(out, form))
@@ -355,9 +355,8 @@ class Highest:
         full = len(self._scores) >= self.most
         likely = np.flatnonzero(scores > self._scores.min()) if full else np.arange(len(scores))
         rows = table.take(as_column(rows[likely], pa.int64())).to_pylist()
-        new = np.array(
-            [i for i, row in zip(likely, rows, strict=True) if self._is_new(repr(row))], int
-        )
+        pairs = zip(likely, rows, strict=True)
+        new = np.array([i for i, row in pairs if self._is_new(repr(row))], int)
         both = np.concatenate([self._scores, scores[new]])
         order = np.argsort(-both, kind="stable")[: self.most]
         before, self._scores = len(self._scores), both[order]
@@ -461,23 +460,21 @@ _EXPLAINED = 64  # rows that are explained together, so that the first ones come
 def explain(
     model: Path = options.MODEL,
     rows: list[str] = options.ROWS,
-    top: int = opt(5, "N", "How many columns to name."),
-    most: int = opt(20, "N", "How many rows: those with the highest scores."),
+    top: int = opt(5, "N", "Number of columns to name."),
+    most: int = opt(20, "N", "Number of rows: those with the highest scores."),
     only_alarms: bool = options.ONLY_ALARMS,
     false_alarm_rate: float | None = options.RATE,
     keep: list[str] | None = options.KEEP,
     *,
     layout: Layout,
 ) -> None:
-    """Say why rows have their scores, the highest first: the columns that drive them."""
+    """Show which columns drive the highest scores, highest first."""
     if top < 1:
         raise UserError(f"--top expects at least 1 reason, got {top}.")
     options.check_most(most)
     with print_warnings():
         scoring = load_scoring(model, rows=rows, rate=false_alarm_rate)
-        held, n = _highest(
-            scoring, rows, keep or (), layout=layout, most=most, only_alarms=only_alarms
-        )
+        held, n = _highest(scoring, rows, keep or [], layout=layout, most=most, alarms=only_alarms)
         for text in _explained(scoring, held, top=top):
             typer.echo(visible(text))
         if n > len(held):
@@ -486,13 +483,7 @@ def explain(
 
 
 def _highest(
-    model: Model,
-    paths: Sequence[str],
-    keep: Sequence[str],
-    *,
-    layout: Layout,
-    most: int,
-    only_alarms: bool,
+    model: Model, paths: list[str], keep: list[str], *, layout: Layout, most: int, alarms: bool
 ) -> tuple[list[_Held], int]:
     """The rows, or alarms, with the highest scores, the highest first; and of how many."""
     held: list[_Held] = []
@@ -507,7 +498,7 @@ def _highest(
             with errors_placed(name, before=before):
                 rows = reader(table)
                 score, _, alarm, kind, probability = model.verdicts(rows)
-            among = np.flatnonzero(alarm) if only_alarms else np.arange(len(score))
+            among = np.flatnonzero(alarm) if alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
                 said = [f"{name} {text_of(value)}" for name, value in values if value is not None]
@@ -521,16 +512,11 @@ def _highest(
     return held, candidates
 
 
-def _percent(probability: float) -> str:
-    """Rounded, but 100% is certain."""
-    return f"{min(probability, 0.99) if probability < 1 else 1:.0%}"
-
-
 def _verdict(kind: str, probability: float) -> str:
     """The name of an alarm, with its probability where that is known."""
     given = " if it is of a seen kind" * (kind != UNSEEN)
-    known = "" if np.isnan(probability) else f" ({_percent(probability)}{given})"
-    return f"alarm, {kind}{known}"
+    rounded = min(probability, 0.99) if probability < 1 else 1  # 100% is certain
+    return f"alarm, {kind}" + ("" if np.isnan(probability) else f" ({rounded:.0%}{given})")
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:

@@ -43,20 +43,20 @@ _DATABASE = opt(None, "URL", "A database for a team: postgresql+psycopg://…")
 
 @app.command(_RUN)
 def run(
-    model: Path | None = arg(None, "[MODEL]", "A file that eqsep fit wrote: it is added once."),
+    model: Path | None = arg(None, "[MODEL]", "A file that eqsep fit wrote; it is added once."),
     data: Path = _DATA,
     database: str | None = _DATABASE,
-    host: str = opt("127.0.0.1", None, "Where to listen; 0.0.0.0 is everywhere."),
-    port: int = opt(8000, None, "0 is any that is free.", min=0, max=65535),
+    host: str = opt("127.0.0.1", None, "Address to listen on; 0.0.0.0 is all interfaces."),
+    port: int = opt(8000, None, "Port to listen on; 0 picks any free port.", min=0, max=65535),
     workers: int = opt(1, "N", "Processes that share the store.", min=1, max=64),
-    take: bool = flag("--take", "Make MODEL live, if its file differs from what was added."),
+    take: bool = flag("--take", "Make MODEL live if its file differs from the one that was added."),
     entity: str | None = opt(
-        None, "COLUMN", "That says whose a row is: a card, a host, a machine."
+        None, "COLUMN", "Column that identifies a row's card, host or machine."
     ),
-    keep_quiet: float = opt(0.05, "SHARE", "Of rows without an alarm that are kept."),
-    name: list[str] | None = opt(None, "HOST", "A name that the service is called by; repeatable."),
+    keep_quiet: float = opt(0.05, "SHARE", "Share of rows without an alarm to keep."),
+    name: list[str] | None = opt(None, "HOST", "A host name of the service; repeatable."),
 ) -> None:
-    """Serve: an API that scores rows, and a console in which verdicts teach the model."""
+    """Run an API that scores rows, and a console where verdicts teach the model."""
     url, names = _url(data, database), tuple(map(str.lower, name or ()))
     asked = Serving(url, host=host, port=port, workers=workers, keep_quiet=keep_quiet, names=names)
     path = data / DATABASE
@@ -77,9 +77,9 @@ def run(
 def replay(
     data: Path = _DATA,
     database: str | None = _DATABASE,
-    model: str | None = opt(None, "NAME", "This model alone; else all."),
+    model: str | None = opt(None, "NAME", "Replay only this model (default: all)."),
 ) -> None:
-    """Do the log of each model again from its beginning: is it the model that is live?"""
+    """Replay the log of each model from the start, and compare with the live model."""
     same = True
     with closing(_workspace(data, database)) as ws:
         for name in ws.ledger.names() if model is None else [model]:
@@ -95,14 +95,14 @@ def replay(
 
 @app.command()
 def token(
-    name: str = arg(..., "NAME", "Of a person or a program."),
+    name: str = arg(..., "NAME", "Name of a person or a program."),
     role: str = opt("judge", "ROLE", "view, judge (gives verdicts) or admin."),
-    days: float | None = opt(None, "N", "After which it lets nobody in; else until revoked."),
-    revoke: bool = flag("--revoke", "Take the token back instead."),
+    days: float | None = opt(None, "N", "Days until the token expires (default: never)."),
+    revoke: bool = flag("--revoke", "Revoke the token instead."),
     data: Path = _DATA,
     database: str | None = _DATABASE,
 ) -> None:
-    """Issue a token, in place of the one that this name had; it is shown this once."""
+    """Issue a token, shown only once; it replaces an earlier one of this name."""
     with closing(_workspace(data, database)) as ws:
         if revoke:
             ws.people.revoke(name, by=_BY)
@@ -113,16 +113,16 @@ def token(
 
 @app.command()
 def backup(
-    file: Path = arg(..., "FILE", "To write; it must not exist."), data: Path = _DATA
+    file: Path = arg(..., "FILE", "The backup to write; it must not exist."), data: Path = _DATA
 ) -> None:
-    """Copy the database of a service to a file, while it runs or not."""
+    """Copy the database of a service to a file, running or not."""
     backups.back_up(_database(data), file)
     Screen().print_line(f"{file}: {file.stat().st_size / 1e6:.1f} MB, checked")
 
 
 @app.command()
-def restore(file: Path = arg(..., "FILE", "That a backup wrote."), data: Path = _DATA) -> None:
-    """Put a backup in the place of the database of a service that is stopped."""
+def restore(file: Path = arg(..., "FILE", "The backup to restore."), data: Path = _DATA) -> None:
+    """Replace the database of a stopped service with a backup."""
     make_folder(data)
     aside = backups.restore(file, data / DATABASE)
     kept = "" if aside is None else f"; the database that was there is now {aside}"
@@ -130,7 +130,7 @@ def restore(file: Path = arg(..., "FILE", "That a backup wrote."), data: Path = 
 
 
 def mcp(data: Path = _DATA, database: str | None = _DATABASE) -> None:
-    """Let an assistant look at alarms and propose verdicts, by the Model Context Protocol."""
+    """Let an assistant read alarms and propose verdicts (Model Context Protocol)."""
     from eqsep.serve.mcp import server
 
     with closing(Workspace.in_folder(data) if database is None else Workspace(database)) as ws:

@@ -14,16 +14,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from eqsep.arrays import objects
-from eqsep.cli import inputs, options
-from eqsep.cli.console import (
-    Screen,
-    format_counts,
-    in_command,
-    interval,
-    opt,
-    print_warnings,
-    table,
-)
+from eqsep.cli import console, inputs, options
+from eqsep.cli.console import Screen, flag, format_counts, interval, opt, print_warnings, table
 from eqsep.cli.inputs import InputSpec, load_detector
 from eqsep.detector import Detector, learnt_before
 from eqsep.detector.calibration import NO_PROMISE
@@ -40,19 +32,19 @@ from eqsep.tables.reading import Table
 class ReviewSpec:
     """How alarms are worked off: the options of the command, with names of columns."""
 
-    time: str | None = opt(None, "COLUMN", "When: the highest scores of each day, and delays.")
-    group: str | None = opt(None, "COLUMN", "The run of each row, for delays; else the model's.")
+    time: str | None = opt(None, "COLUMN", "Time of each row, for daily figures and delays.")
+    group: str | None = opt(None, "COLUMN", "Run of each row, for delays (default: the model's).")
     persist: str | None = opt(
         None,
         "K/N",
-        "Delays of alarms with K of the last N rows of the run; the rest of single ones.",
+        "Measure delays of alarms with K of the last N rows of a run; the rest is unaffected.",
     )
     entity: str | None = opt(
-        None, "COLUMN", "Card, host, machine: its rows of one day are one incident."
+        None, "COLUMN", "Card, host or machine: its rows of one day are one incident."
     )
-    top: int = opt(20, "N", "How many of the highest scores are looked at.")
-    cost_alarm: float | None = opt(None, "COST", "Of looking at an alarm, true or false.")
-    cost_miss: float | None = opt(None, "COST", "Of an anomaly that raises no alarm.")
+    top: int = opt(20, "N", "Number of highest scores to check.")
+    cost_alarm: float | None = opt(None, "COST", "Cost of checking an alarm, true or false.")
+    cost_miss: float | None = opt(None, "COST", "Cost of an anomaly that raises no alarm.")
 
     @property
     def columns(self) -> list[str]:
@@ -86,12 +78,10 @@ def test(
     *,
     review: ReviewSpec,
     false_alarm_rate: float | None = options.RATE,
-    learnt_too: bool = opt(
-        False, None, "Measure even on rows that the model has learnt.", "--learnt-too"
-    ),
+    learnt_too: bool = flag("--learnt-too", "Measure even on rows that the model has learnt."),
     report: Path | None = options.REPORT,
 ) -> None:
-    """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
+    """Test a model on labelled rows: what it finds and names, and whether its promise holds."""
     options.check_report_out(report, [model, *spec.paths])
     with print_warnings():
         detector = load_detector(model, rows=spec.paths, rate=false_alarm_rate)
@@ -150,7 +140,7 @@ def assess_files(
     assert y is not None  # the option is required
     label = str(spec.label)
     inputs.check_some_label(y, name=label)
-    notes = [] if caution is None else [f"Said at the fit: {in_command(caution.warning())}"]
+    notes = [] if caution is None else [f"Said at the fit: {console.in_command(caution.warning())}"]
     if set(grouped.names) <= set(table.schema.names):
         rows = grouped.attach(rows, table)
     rows = plan.align(rows)  # with windows, before rows are left out
@@ -183,10 +173,10 @@ def assess_files(
 def _checked_new(
     detector: Detector, rows: Table, y: np.ndarray, paths: Iterable[str], *, learnt_too: bool
 ) -> list[str]:
-    """Refuse rows that were learnt, or note that some were, or that it cannot be told."""
+    """Refuse rows that were learnt, or note that some were, or that this is unknown."""
     found = learnt_before(detector, rows, y)
     if not found.checked or found.by_chance >= 1:
-        return ["Whether the model has learnt some of these rows cannot be told."]
+        return ["Whether the model has learnt some of these rows is not known."]
     if not found.are_learnt:
         return []
     share = (
@@ -273,9 +263,12 @@ def name_lines(names: Names) -> dict[str, str]:
             f"probability of a name does not count these"
         )
     if names.sets is not None and len(names.seen) > 1:
+        promised = NO_PROMISE
+        if names.sets.promised is not None:
+            promised = f"promised {names.sets.promised:.0%} if kinds are as common as in the fit"
         lines["sets of kinds"] = (
             f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered)} alarms have "
-            f"theirs, promised {names.sets.promised:.0%}"
+            f"theirs, {promised}"
         )
     if names.called_unseen.total:
         promised = f"promised at most {names.rate:.2%}: {names.judged}"

@@ -29,10 +29,10 @@ def closing(
     family: ClosingFamily,
     n_features: Dimension,
     separators: int | None = opt(
-        None, None, "Say how likely this many random ones close a region."
+        None, None, "Show how likely this many random ones are to close a region."
     ),
 ) -> None:
-    """The fewest separators of a family that enclose a finite volume."""
+    """Show the fewest separators of a family that enclose a finite volume."""
     number = theory.closing_number(family, n_features)
     lines = [f"closing number of {family} separators in R^{n_features}: {number}"]
     if separators is not None:
@@ -48,7 +48,7 @@ def closing(
 
 @app.command()
 def rules(n_features: Dimension) -> None:
-    """The three decision rules side by side: what they ask, how local they are, what closes."""
+    """Compare the three decision rules: what they ask, how local they are, what closes."""
     halfspaces, planes, balls = (
         theory.closing_number(family, n_features) for family in ("halfspace", "equality", "rbf")
     )
@@ -64,9 +64,9 @@ def rules(n_features: Dimension) -> None:
 
 @app.command()
 def shatters(
-    family: PlaneFamily, points: Path = opt(..., None, "A CSV file: a point a line, no header.")
+    family: PlaneFamily, points: Path = opt(..., None, "CSV file: one point per line, no header.")
 ) -> None:
-    """Whether a family realises every labelling of the points; exit code 1 where it does not."""
+    """Check whether a family realises every labelling of the points; exit with 1 if not."""
     with points.open(newline="") as file:
         # As text: "0.1" is a tenth, not the float next to it.
         rows = [row for row in csv.reader(file) if row]
@@ -76,7 +76,7 @@ def shatters(
 
 @app.command()
 def vc(family: PlaneFamily, n_features: Dimension) -> None:
-    """What is proved of the VC dimension of a family, and by what."""
+    """Show the proved bounds on the VC dimension of a family, and their sources."""
     bounds = theory.vc_dimension(family, n_features)
     console = Screen()
     console.print(f"VC dimension of {family} separators in R^{n_features}")
@@ -86,7 +86,7 @@ def vc(family: PlaneFamily, n_features: Dimension) -> None:
 
 @app.command()
 def certificate(family: PlaneFamily, n_features: Dimension) -> None:
-    """The points behind a lower bound on the VC dimension, with their proof checked again."""
+    """Show the points behind a lower bound on the VC dimension, and recheck their proof."""
     if (family, n_features) not in theory.WITNESSES:
         known = ", ".join(f"{name} {n}" for name, n in sorted(theory.WITNESSES))
         raise UserError(

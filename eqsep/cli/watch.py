@@ -29,22 +29,22 @@ _COLUMNS = 3  # that have moved most are named
 def watch(
     model: Path = options.MODEL,
     rows: list[str] = options.ROWS,
-    state: Path | None = opt(None, "FILE", "Go on from this state, and keep it there."),
+    state: Path | None = opt(None, "FILE", "Continue from this state, and save it again."),
     delta: float | None = opt(
-        None, "CHANCE", "Of saying wrongly that rows have changed; else 0.01."
+        None, "CHANCE", "Probability of a false report of change (default: 0.01)."
     ),
     random_state: int = options.SEED,
-    fdr: float | None = opt(None, "SHARE", "Select rows as they come: of these, may be false."),
-    alarms: Path | None = opt(None, "FILE", "Where the selected rows go, as CSV."),
+    fdr: float | None = opt(None, "SHARE", "Select rows online; this share may be false."),
+    alarms: Path | None = opt(None, "FILE", "Write the selected rows to this CSV file."),
     report: Path | None = options.REPORT,
-    ordered: bool = flag("--ordered", "Rows are in time order: row numbers are the times."),
+    ordered: bool = flag("--ordered", "Rows are in time order: use row numbers as times."),
     exit_code: bool = flag(
-        "--exit-code", "End with 1 where rows have changed, else 3 where to look."
+        "--exit-code", "Exit with 1 if rows have changed, with 3 if something needs a look."
     ),
     *,
     layout: Layout,
 ) -> None:
-    """Watch rows as they come: are they still as those that set the model's threshold?"""
+    """Check whether rows still look like those that set the model's threshold."""
     options.check_report_out(report, [model, *rows])
     if (fdr is None) != (alarms is None):
         raise UserError(
@@ -123,12 +123,7 @@ def _monitor(detector: Detector, state: Path | None, *, delta: float | None, see
 
 
 def _watch(
-    monitor: Monitor,
-    selection: Selection | None,
-    paths: list[str],
-    *,
-    layout: Layout,
-    ordered: bool,
+    monitor: Monitor, selected: Selection | None, paths: list[str], *, layout: Layout, ordered: bool
 ) -> None:
     model, done = monitor.detector.model_, 0
     with progress("eqsep watch", "watching") as job:
@@ -141,8 +136,8 @@ def _watch(
                 if table.num_rows:
                     rows = reader(table)
                     monitor.update(rows, ordered=ordered)
-                    if selection is not None:
-                        selection.take(rows, before=done)
+                    if selected is not None:
+                        selected.take(rows, before=done)
             done += table.num_rows
             job.note = counted(done, "row")
     if not done:

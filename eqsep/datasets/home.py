@@ -27,7 +27,7 @@ def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> 
         there = f"Put the file there, from {source}{_command(folder)}."
         where = f" that has it in a subfolder {folder}"
         hint = f"Or name another folder{where}: {_NAMED}."
-        raise _missing(f"There is no {name} in {place}. {there}", hint=hint, where=where)
+        raise _missing(f"{place} has no {name}. {there}", hint=hint, where=where)
     return place / name
 
 
@@ -36,7 +36,7 @@ def data_folder(folder: str, *, source: str, data_home: Any = None) -> Path:
     home = named_home(data_home, wanted=folder, source=source)
     if not (home / folder).is_dir():
         raise _missing(
-            f"There is no folder {folder} in {home}. Put it there, from {source}.",
+            f"{home} has no folder {folder}. Put it there, from {source}.",
             hint=f"Or name another folder that has it: {_NAMED}.",
             where=" that has it",
         )
@@ -106,9 +106,8 @@ class Source:
 
     def refuse(self, path: Path, why: str, cause: BaseException | None = None) -> NoReturn:
         """Say that `path` is not a file of this data set, and where to take one from."""
-        raise UserError(
-            f"{path} is not a file of {self.title}: {why}. Take the file from {self.url}."
-        ) from cause
+        message = f"{path} is not a file of {self.title}: {why}. Take the file from {self.url}."
+        raise UserError(message) from cause
 
 
 def _command(folder: str) -> str:

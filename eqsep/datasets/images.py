@@ -82,7 +82,7 @@ def load_image_folder(
     names = _folders(root)
     if normal not in names:
         raise UserError(
-            f"There is no folder {normal!r} of normal images in {root}: expected one of "
+            f"{root} has no folder {normal!r} of normal images: expected one of "
             f"{', '.join(names) or 'no folder at all'}. Name it: normal=..."
         )
     if normal != "normal" and "normal" in names:
@@ -225,17 +225,15 @@ def _table(folders: Mapping[str, Path], suffixes: Collection[str], **how: Any) -
     return Table(X=X, kind=kind, feature_names=numbered("e", X))
 
 
-def _images(
-    folders: Mapping[str, Path], suffixes: Collection[str]
-) -> tuple[Sequence[Path], np.ndarray]:
+def _images(folders: Mapping[str, Path], endings: Collection[str]) -> tuple[list[Path], np.ndarray]:
     """The paths in each kind's folder, sorted, and the kind of each; none may be without."""
     found: list[tuple[Path, str]] = []
     for kind, folder in folders.items():
-        inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in suffixes)
+        inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in endings)
         if not inside:
             raise FileNotFoundError(
-                f"There are no images in {folder}: expected files that end in one of "
-                f"{', '.join(suffixes)}. Put some there, or take the folder away."
+                f"{folder} contains no images: expected files that end in one of "
+                f"{', '.join(endings)}. Put some there, or take the folder away."
             )
         found += [(path, kind) for path in inside]
     return [path for path, _ in found], np.array([kind for _, kind in found])
@@ -245,7 +243,7 @@ def _folders(root: Path) -> list[str]:
     """The names of the folders in `root`, sorted; hidden ones are passed over."""
     if not root.is_dir():
         expected = "Expected a folder with a folder for each kind of image."
-        raise FileNotFoundError(f"There is no folder {root}. {expected}")
+        raise FileNotFoundError(f"Folder {root} does not exist. {expected}")
     return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
 
 

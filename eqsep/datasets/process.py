@@ -196,9 +196,7 @@ def _amounts(kinds: np.ndarray, *, n_rows: int, rng: Any) -> dict[str, np.ndarra
     return amounts
 
 
-def _surroundings(
-    faults: dict[str, np.ndarray], *, flow: np.ndarray, rng: Any
-) -> dict[str, np.ndarray]:
+def _surroundings(faults: Values, *, flow: np.ndarray, rng: Any) -> dict[str, np.ndarray]:
     """What comes from outside at every step of every run, around the flow that is asked for."""
     shape = faults["feed step"].shape
     deviations = {
@@ -266,11 +264,8 @@ class Plant:
 
     def truth(self, now: Values, flows: Values) -> np.ndarray:
         """What the sensors would read without noise, in their order."""
-        outlets = {
-            "exchanger_temperature": self.outlet[0],
-            "medium_outlet_temperature": self.outlet[1],
-        }
-        values = {**now, **flows, **outlets}
+        names = ("exchanger_temperature", "medium_outlet_temperature")
+        values = {**now, **flows, **dict(zip(names, self.outlet, strict=True))}
         for tank in (0, 1):
             values[f"tank{tank + 1}_level"] = self.level[tank]
             values[f"tank{tank + 1}_temperature"] = self.temperature[tank]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.datasets.home import Source
-from eqsep.datasets.records import Table, named_columns
+from eqsep.datasets.records import Rows, Table, named_columns
 from eqsep.errors import UserError
 
 _UCI = "https://archive.ics.uci.edu/dataset"
@@ -17,7 +17,7 @@ _SHUTTLE_KINDS = dict(enumerate(_STATES, start=1))
 
 _SATIMAGE = Source(title="Satimage", folder="satimage", url=f"{_UCI}/146/statlog+landsat+satellite")
 _SATIMAGE_COLUMNS = tuple(f"pixel{p}_band{b}" for p in range(1, 10) for b in range(1, 5))
-# There is no class 6: mixed ground was left out when the data were published.
+# Class 6 is missing: mixed ground was left out when the data were published.
 _GROUND = {
     **{1: "red soil", 2: "cotton crop", 3: "grey soil", 4: "damp grey soil"},
     **{5: "vegetation stubble", 7: "very damp grey soil"},
@@ -88,9 +88,7 @@ def load_satimage(
     return _table(parts, _SATIMAGE_COLUMNS, as_frame=as_frame)
 
 
-def _table(
-    parts: list[tuple[np.ndarray, np.ndarray]], columns: tuple[str, ...], *, as_frame: bool
-) -> Table:
+def _table(parts: list[Rows], columns: tuple[str, ...], *, as_frame: bool) -> Table:
     """The rows and kinds of all files, one after the other."""
     X, kind = map(np.concatenate, zip(*parts, strict=True))
     return Table(X=named_columns(X, columns, as_frame=as_frame), kind=kind, feature_names=columns)

@@ -25,11 +25,9 @@ _BLOCK = 600  # payments that are made at a time
 _BETWEEN, _BURST = 40, (2, 7)  # normal payments between bursts, on average; frauds in one
 
 
-def fitted_detector(
-    *, n_rows: int = 4_000, n_landmarks: int = 700, random_state: Any = 0
-) -> Detector:
+def fitted_detector(*, n_rows: int = 4_000, n_landmarks: int = 700) -> Detector:
     """A detector of payments that has seen one kind of fraud."""
-    rng = check_random_state(random_state)
+    rng = check_random_state(0)
     table = make_mixed_demo(n_samples=n_rows, random_state=rng)
     known = np.flatnonzero(np.isin(table.kind, ("normal", SEEN)))
     rows = [_as_sent(table.X[i]) for i in known]
@@ -62,12 +60,10 @@ def arriving(random_state: Any = None) -> Iterator[tuple[Payment, str]]:
 
 
 @contextmanager
-def arriving_live(
-    take: Callable[[list[Payment]], object], *, speed: float, random_state: Any = None
-) -> Iterator[None]:
+def arriving_live(take: Callable[[list[Payment]], object], *, speed: float) -> Iterator[None]:
     """Hand payments to `take` in the background while the block runs, `speed` of them a second."""
     ends = threading.Event()
-    payments = arriving(random_state)
+    payments = arriving()
 
     def run() -> None:
         owed, last = 0.0, time.monotonic()

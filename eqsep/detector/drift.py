@@ -20,7 +20,7 @@ from eqsep.labels import RowLabels
 from eqsep.tables.reading import RowGroups, Table
 
 _CUTS, _FOLLOWING = (0.4, 0.6, 0.8), 0.2  # of all rows: what was before, and what comes after
-_LAST, _LAST_LEVEL = 0.1, 0.05  # of all blocks: the last, and the level of the test of these
+_LAST = 0.1  # of all blocks: these say whether rows go on changing
 _MOST_ROWS, _LANDMARKS = 3000, 200  # of a small fit
 _N_PERMUTATIONS, _LEVEL = 499, 0.01  # of the test, and the chance of a false alert
 _BROKEN = 1.5  # times the promised rate: what is worth an alert
@@ -63,33 +63,33 @@ def check_time(
         if first >= 2 * _FEWEST and last - first >= _FEWEST  # blocks on either side
     ]
     mean = np.mean(rates, axis=0) if rates else np.zeros(1 + _N_PERMUTATIONS)
-    if not _is_broken(mean, rate=rate, level=_LEVEL):
+    if not _is_broken(mean, rate=rate):
         return found
     latest = rates_between(n_blocks - max(_FEWEST, int(_LAST * n_blocks)), n_blocks)
     columns = _moved(plan.encode(rows), block, n_blocks, plan)
     which = f", most of all in column{'s' * (len(columns) != 1)} {quoted(columns)}"
-    goes_on = _is_broken(latest, rate=rate, level=_LAST_LEVEL)
+    goes_on = _is_broken(latest, rate=rate)
     meaning = "The promise does not hold while rows go on changing."
     if not goes_on:
         meaning = "The promise may hold if rows to come are like learnt ones, as where a season"
         meaning += " comes round."
     drift = Finding(
         DriftWarning,
-        f"Rows change over time{which * bool(columns)}: fits to earlier rows raised false alarms "
-        f"on {100 * mean[0]:.2g}% of the rows that came next, where "
-        f"{100 * rate:.3g}% is promised, and on {100 * latest[0]:.2g}% of the last rows"
-        f"{', as chance allows' * (not goes_on)}. {meaning}",
+        f"Rows change over time{which * bool(columns)}: fits to earlier rows, asked for "
+        f"{100 * rate:.3g}% false alarms, had {100 * mean[0]:.2g}% on the rows that came next and "
+        f"{100 * latest[0]:.2g}% on the last rows{' (as chance allows)' * (not goes_on)}, where "
+        f"rows that stay as they are have {100 * mean[1:].mean():.2g}%. {meaning}",
         "Fit again as rows come, or leave out columns that do not matter.",
         {"goes_on": int(goes_on)},
     )
     return [*found, drift]
 
 
-def _is_broken(rates: np.ndarray, *, rate: float, level: float) -> bool:
+def _is_broken(rates: np.ndarray, *, rate: float) -> bool:
     """Whether the first rate exceeds the promised one and those by chance, the others, by far."""
     broken, by_chance = float(rates[0]), rates[1:]
     as_high = np.sum(by_chance >= broken - 1e-12)
-    is_chance = (1 + as_high) / (1 + _N_PERMUTATIONS) > level
+    is_chance = (1 + as_high) / (1 + _N_PERMUTATIONS) > _LEVEL
     return not is_chance and broken > _BROKEN * max(rate, float(by_chance.mean()))
 
 

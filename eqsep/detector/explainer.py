@@ -19,7 +19,8 @@ _ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it 
 _LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
 _NEAR = 50  # normal rows around a row
 _FEW = 0.1  # of them have a value as far out, if it is unusual
-COMBINED = "no single column is unusual; the combination of these is:"
+_MOST = 0.5  # of the difference in score
+COMBINED = "most of it is due to columns that are usual by themselves; their combination is not:"
 _LEAST_SHOWN = 0.01  # of the difference in score: what adds less is not worth a line
 
 
@@ -44,8 +45,8 @@ class Explanation:
     nearest_normal: dict[str, str]  #: its values; it is one of those kept that raise no alarm
     nearest_kind: str | None  #: the seen kind that the row is most like; None if no kind was seen
     likeness: float  #: how much it is like that kind: about 1 for a row of it, 0 for none
-    #: whether no column of the reasons is unusual by itself: of all kept normal rows a tenth or
-    #: more have a value as high, and as many one as low, or the same name
+    #: whether columns with unusual values add less than half; a value is usual if a tenth or more
+    #: of the kept normal rows have one as high, and as many one as low, or the same name
     combined: bool = False
 
     def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float]:
@@ -101,7 +102,9 @@ class Explainer:
             rows = Z[start : start + _AT_ONCE]
             near, score, base, share = self._compared(rows)
             reasons_of = self._reasons(rows, near, share, top=top)
-            for i, (n, best) in enumerate(zip(near[:, 0].tolist(), reasons_of, strict=True)):
+            for i, (n, (best, combined)) in enumerate(
+                zip(near[:, 0].tolist(), reasons_of, strict=True)
+            ):
                 reasons = tuple(
                     Reason(
                         column=names[j],
@@ -121,7 +124,7 @@ class Explainer:
                         nearest_normal=self._values(n),
                         nearest_kind=kinds[kind],
                         likeness=float(likeness[start + i, kind]),
-                        combined=bool(self._are_usual(rows[i], self._normal[0])[best].all()),
+                        combined=combined,
                     )
                 )
         return out
@@ -194,18 +197,21 @@ class Explainer:
 
     def _reasons(
         self, rows: np.ndarray, near: np.ndarray, share: np.ndarray, *, top: int
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[tuple[np.ndarray, bool]]:
         """The columns that are reasons for each row, those that add most first; all if so many.
 
         A value is usual if a tenth or more of the normal rows around have one as high, and one as
-        low, or the same name. Such columns are no reasons, unless no others are left.
+        low, or the same name. Such columns are no reasons, unless all others add less than
+        half. The second value says whether those do that are unusual among all normal rows, too.
         """
         for row, around, adds in zip(rows, self._normal[0][near], share, strict=True):
             counts = (adds > 0) & ~self._are_usual(row, around)
-            if top >= len(adds) or not counts.any():
+            most = _MOST * np.maximum(adds, 0).sum()
+            combined = adds[counts & ~self._are_usual(row, self._normal[0])].sum() < most
+            if top >= len(adds) or not counts.any() or adds[counts].sum() < most:
                 counts[:] = True
             order = np.argsort(-adds, kind="stable")
-            yield order[counts[order]][:top]
+            yield order[counts[order]][:top], bool(combined)
 
     def _are_usual(self, row: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Which columns of a row have a value as usual among others as `_reasons` says."""

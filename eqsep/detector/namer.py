@@ -316,6 +316,10 @@ class Judges(schemas.Kept, WithoutCaches):
         tail = _Tail.of(self.unlike_own[:, 0], self._weight)(1 - probability)
         return np.asarray((tail + unit) / (total + unit) > 1 - coverage + _TIES)
 
+    def promises(self, coverage: float) -> bool:
+        """Whether there are enough examples to promise prediction sets with this coverage."""
+        return self.all_ranks.least <= 1 - coverage + _TIES
+
     @cached_property
     def expected(self) -> NamesExpected:
         """How well names fit the examples, or for sets some of them, judged without their fold."""
@@ -330,6 +334,8 @@ class Judges(schemas.Kept, WithoutCaches):
         )
         probability = self.probability(votes, distance)
         members = self.is_likely(probability, coverage=COVERAGE)
+        if not self.promises(COVERAGE):
+            members = probability >= 1 - COVERAGE
         members[np.arange(len(some)), probability.argmax(axis=1)] = True
         covered = members[np.arange(len(some)), self._code[some]]
         right = self.unlike_own[:, 0] <= self.unlike_all[:, 0] + _TIES
@@ -569,9 +575,7 @@ class Namer(WithoutCaches):
         few = self.short_kinds(1 - coverage)
         if by_kind:
             return tuple(few)
-        judges = self.judges
-        none = judges is None or judges.all_ranks.least > 1 - coverage + _TIES
-        return self.kinds if none else ()
+        return () if self.judges is not None and self.judges.promises(coverage) else self.kinds
 
     def taken_for(
         self, kind: str, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float

@@ -7,18 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.detector import first_fit
 from eqsep.detector.detector import Detector
 from eqsep.detector.evidence import Evidence
-from eqsep.detector.first_fit import (
-    FirstFit,
-    Fit,
-    StreamSummary,
-    Taught,
-    read,
-    seed_of,
-    summarise,
-    with_columns,
-)
+from eqsep.detector.first_fit import FirstFit, Fit, StreamSummary, Taught
 from eqsep.detector.plan import Plan
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.units import total, units_of
@@ -63,13 +55,13 @@ def fit(
     **parameters
         Those of `Detector`.
     """
-    grouped = partial(with_columns, groups=groups, time=time)
+    grouped = partial(first_fit.with_columns, groups=groups, time=time)
 
     def on_cluster(first: FirstFit, rng: np.random.RandomState) -> Fit:
         check_no_windows(first.window if first.plan is None else first.plan.windows)
         most, most_anomalies = first.config.max_sample, first.config.max_sample_anomalies
         settings = {"normal": first.normal, "most": most, "most_anomalies": most_anomalies}
-        new = partial(_new_summary, seed=seed_of(rng), settings=settings)
+        new = partial(_new_summary, seed=first_fit.seed_of(rng), settings=settings)
         labels_alone = first.plan is not None
         summarise_unit = partial(_summary, new=new, grouped=grouped, labels_alone=labels_alone)
         with cluster(address):
@@ -100,7 +92,7 @@ def _summary(
 ) -> StreamSummary | None:
     """A summary of the rows of a unit."""
     summary: StreamSummary = new(number)
-    summarise(summary, grouped(source), labels_alone=labels_alone)
+    first_fit.summarise(summary, grouped(source), labels_alone=labels_alone)
     return summary if summary.n_rows else None
 
 
@@ -108,7 +100,7 @@ def _evidence(
     source: Source, _: int, *, first: FirstFit, plan: Plan, known: RowLabels, grouped: _Grouped
 ) -> Evidence | None:
     """What the rows of a unit teach under the plan."""
-    batches = read(grouped(source))
+    batches = first_fit.read(grouped(source))
     found = (first.gather_batch(plan, table, y, known=known) for table, y in batches)
     start = next(found, None)
     return None if start is None else reduce(add, found, start)

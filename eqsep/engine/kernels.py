@@ -243,8 +243,6 @@ def _scaled(X: Any, is_far: Any, unit: float) -> Any:
 class RBF(LocalKernel):
     """exp(-gamma ||x - c||²), the Gaussian kernel.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> RBF(gamma=0.5)(np.array([[0.0], [2.0], [1e300]]), np.array([[0.0]])).ravel().round(3)
     array([1.   , 0.135, 0.   ])
@@ -263,8 +261,6 @@ class RBF(LocalKernel):
 class Exponential(LocalKernel):
     """exp(-gamma ||x - c||): a cusp at the landmark and a heavier tail, still a matrix product.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> Exponential(gamma=0.5)(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).round(3)
     array([[0.082]])
@@ -431,8 +427,6 @@ def as_kernel(kernel: Any, *, gamma: float | str = "median") -> Kernel:
     `gamma` goes with a name. For the names that scikit-learn owns ("linear", "polynomial",
     "sigmoid", "cosine", "chi2", …) "median" stands for its own default.
 
-    Examples
-    --------
     >>> as_kernel("exponential", gamma=0.5)
     Exponential(gamma=0.5)
     """

@@ -9,14 +9,12 @@ from eqsep.engine.loops import compiled, shared
 _30 = np.uint64(30)
 
 
-def mixed_texts(
-    offsets: np.ndarray, data: np.ndarray, factors: np.ndarray, out: np.ndarray
-) -> None:
-    """Mix a text of each row, bytes from offset to offset, into its keys `out`, (n, 2)."""
+def mixed_texts(ends: np.ndarray, data: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """Mix a text of each row, bytes from end to end, into its keys `out`, (n, 2)."""
     data = data.view()
     data.setflags(write=False)  # as that of Arrow is: a loop is compiled for arrays of one type
     words = data[: len(data) // 8 * 8].view(np.uint64)
-    _mix_texts(offsets.astype(np.int64), data, words, factors, out)
+    _mix_texts(ends.astype(np.int64), data, words, factors, out)
 
 
 def mixed_numbers(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:

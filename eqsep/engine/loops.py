@@ -32,19 +32,14 @@ def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Callable[..
     made: Callable[..., Any]
     try:
         made = njit(cache=True, **options)(loop)
-    except RuntimeError:  # there is no folder to keep it in
+    except RuntimeError:  # no folder to keep it in
         made = njit(**options)(loop)
     return made
 
 
-def shared(formula: Any) -> Any:
-    """Let both loops and plain Python call a formula."""
-    return register_jitable(formula)
-
-
-def inlined(part: Any) -> Any:
-    """Make a function a part of the loops that call it, to be compiled with them alone."""
-    return njit(inline="always")(part)
+shared: Callable[[Any], Any] = register_jitable  # both loops and plain Python may call a formula
+# Makes a function a part of the loops that call it, to be compiled with them alone.
+inlined: Callable[[Any], Any] = njit(inline="always")
 
 
 def weighted_sums(k: np.ndarray, functions: np.ndarray) -> np.ndarray:

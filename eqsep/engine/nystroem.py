@@ -364,12 +364,6 @@ class KernelMap:
         return Statistics(gram.matrix(), moment, total)
 
 
-def map_of(kernel: Kernel, landmarks: Any, chunk_size: int) -> "KernelMap | TensorMap":
-    """The map to landmarks of any library."""
-    kind = TensorMap if is_foreign(landmarks) else KernelMap
-    return kind(kernel, landmarks, chunk_size)
-
-
 @dataclass(frozen=True, eq=False)
 class TensorMap:
     """What a `KernelMap` does, for tensors; those in single precision on a GPU go through `gpu`."""
@@ -456,15 +450,13 @@ class DeviceMap:
         """As `KernelMap.statistics`, of encoded rows."""
         m = self.there.landmarks.shape[0]
         sums = Statistics(np.zeros((m, m)), np.zeros((m, *target.shape[1:])), total)
-        start, report = 0, reporter("rows")
+        start, none, report = 0, 0 * total, reporter("rows")
         for sent in self.pieces(X):
             rows = slice(start, start + len(sent))
             start = rows.stop
-            piece = self.there.statistics(
-                self.pack(sent), target[rows], weight[rows], total=0 * total
-            )
+            piece = self.there.statistics(self.pack(sent), target[rows], weight[rows], total=none)
             gram, moment = (part.cpu().numpy() for part in (piece.gram, piece.moment))
-            sums += Statistics(gram, moment, 0 * total)
+            sums += Statistics(gram, moment, none)
             report(len(sent))
         return sums
 

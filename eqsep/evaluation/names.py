@@ -94,7 +94,9 @@ class Reliability:
 class SetsFound:
     """Prediction sets of alarms of seen kinds."""
 
-    promised: float  #: The share of alarms that should have their kind in the set.
+    #: The share of alarms that should have their kind in the set, where kinds are as common as in
+    #: the fit; None if the fit had too few rows of them to promise that.
+    promised: float | None
     covered: Share  #: The share that has.
     size: float  #: How many kinds there are in a set, on average.
 
@@ -199,7 +201,8 @@ def names_given(
 def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
     own = [(str(kind[i]), [name for name in sets[i] if name != UNSEEN]) for i in rows.tolist()]
     covered = Share.counted(sum(name in names for name, names in own), len(own))
-    return SetsFound(COVERAGE, covered, float(np.mean([len(names) for _, names in own])))
+    promised = None if sets.without_promise else COVERAGE
+    return SetsFound(promised, covered, float(np.mean([len(names) for _, names in own])))
 
 
 def _promise(model: Model, called: Share) -> tuple[Promise | None, str]:

@@ -86,6 +86,5 @@ def _pyfunc() -> Any:
         import_module("pandas")
         return import_module("mlflow.pyfunc")
     except ImportError as error:
-        raise MissingExtraError(
-            "A pyfunc needs mlflow and pandas: pip install mlflow-skinny pandas."
-        ) from error
+        install = "pip install mlflow-skinny pandas"
+        raise MissingExtraError(f"A pyfunc needs mlflow and pandas: {install}.") from error

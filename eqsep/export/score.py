@@ -110,10 +110,9 @@ class ScoreGraph:
         """How anomalous the rows are by the vote of the trees.  -> (n,)"""
         is_leaf = trees.column < 0
         tree = np.searchsorted(trees.root, np.arange(len(trees.column)), side="right") - 1
-        node = np.arange(len(tree)) - trees.root[tree]  # numbered in each tree
-        true, false = (
-            np.where(is_leaf, 0, side - trees.root[tree]) for side in (trees.left, trees.right)
-        )
+        first = trees.root[tree]
+        node = np.arange(len(tree)) - first  # numbered in each tree
+        true, false = (np.where(is_leaf, 0, side - first) for side in (trees.left, trees.right))
         votes = graph(
             "TreeEnsembleRegressor",
             seen,

@@ -154,12 +154,9 @@ def _paths(path: Paths) -> list[str]:
 def _layout(options: dict[str, Any]) -> tuple[Layout, Any]:
     """The options of text files, and the context in which bad rows are written."""
     known = list(Layout.__dataclass_fields__)
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        meant = did_you_mean(unknown[:1], ["label", "drop", "categorical", "columns", *known])
-        raise TypeError(
-            f"Unknown option {unknown[0]!r}: expected one of {', '.join(known)}.{meant}"
-        )
+    for name in [name for name in options if name not in known]:
+        meant = did_you_mean([name], ["label", "drop", "categorical", "columns", *known])
+        raise TypeError(f"Unknown option {name!r}: expected one of {', '.join(known)}.{meant}")
     if options.get("missing") is not None:
         options["missing"] = tuple(_listed(options["missing"]))
     bad_rows = options.pop("bad_rows", None)

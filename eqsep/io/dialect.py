@@ -4,6 +4,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -91,11 +92,9 @@ class Dialect:
 
 
 def _is_encoding(name: str) -> bool:
-    try:
-        "a".encode(name)
-    except (LookupError, ValueError):
-        return False
-    return True
+    with suppress(LookupError, ValueError):
+        return bool("a".encode(name))
+    return False
 
 
 @dataclass(frozen=True)
@@ -148,6 +147,7 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     tried = marks.notations(decimal, layout.thousands, delimiter=form.delimiter)
     unseen = Notation(",", ".") if decimal == "," else None
     shown = {c: _notation(v, tried) or unseen for c, v in zip(columns, values, strict=True)}
+    said = _said(form, n or bool(above), layout, tabs=tabs, comments=comments - bool(above))
     return Dialect(
         columns=columns,
         before=sum(map(len, lines[: start + last])),
@@ -155,9 +155,7 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
         split=form.split,
         decimal=decimal,
         notations=shown,
-        said=tuple(
-            _said(form, n or bool(above), layout, tabs=tabs, comments=comments - bool(above))
-        ),
+        said=tuple(said),
     )
 
 

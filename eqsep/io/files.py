@@ -329,11 +329,10 @@ def arrow_file(path: str, kind: str) -> ArrowFile:
 def count_values(path: str) -> int:
     from pyarrow import parquet
 
-    try:
+    with suppress(pa.ArrowException, OSError):  # reported when it is read
         found = parquet.read_metadata(path)
-    except (pa.ArrowException, OSError):  # reported when it is read
-        return 0
-    return found.num_rows * found.num_columns
+        return found.num_rows * found.num_columns
+    return 0
 
 
 def with_categories(
@@ -355,8 +354,7 @@ def with_categories(
 
 def _note_same(table: pa.Table) -> None:
     """Note the columns without a value, or with the same one in all rows."""
-    empty: list[str] = []
-    constant: list[str] = []
+    empty, constant = list[str](), list[str]()
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if len(pc.unique(column.slice(0, _FIRST))) == 1 and len(found := pc.unique(column)) == 1:
             (constant if found[0].is_valid else empty).append(name)

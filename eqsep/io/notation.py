@@ -4,6 +4,7 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -195,11 +196,9 @@ def strange_dates(values: Sequence[str]) -> list[str]:
 
 
 def is_date(text: str, order: str) -> bool:
-    try:
-        read_date(text, order)
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        return bool(read_date(text, order))
+    return False
 
 
 def is_ruler(row: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -293,9 +293,7 @@ def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoine
         if not more or len(head) > _LONGEST_LINE:
             break
     if b"\0" in head:
-        raise UserError(
-            f"{name} is no text: it holds bytes of 0. Check what it is, or name its encoding."
-        )
+        raise UserError(f"{name} is not text: it holds bytes of 0. Check it, or name its encoding.")
     end = max(head.rfind(b"\n"), head.rfind(b"\r")) + 1 if len(head) >= _HEAD else len(head)
     end = end or len(head)
     return head[:end], Rejoined(head[end:], stream)
@@ -326,10 +324,8 @@ def too_long(name: str) -> UserError:
 def decoded(data: bytes) -> str:
     """Text in UTF-8, or else in the encoding of Western Europe."""
     for encoding in ("utf-8", WESTERN):
-        try:
+        with suppress(UnicodeDecodeError):
             return data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
     return data.decode("latin-1")
 
 

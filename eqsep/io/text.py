@@ -81,9 +81,7 @@ class BadRows:
         if self.path.exists() and not self.path.is_file():
             raise UserError(f"{self.path} is not a file: pass the name of one for bad rows.")
         if next(self._records(), [*self.COLUMNS]) != [*self.COLUMNS]:
-            raise UserError(
-                f"{self.path} exists and is not a file of bad rows: pass another name for them."
-            )
+            raise UserError(f"{self.path} exists and is not a file of bad rows: pass another name.")
         with SpooledTemporaryFile(_BLOCK, "w+", encoding="utf-8", newline="") as spool:
             self._rows = csv.writer(spool)
             try:

@@ -116,8 +116,8 @@ class Monitor:
     random_state : int, default=0
         Breaks ties between equal scores.
     quiet_only : bool, default=False
-        Bet on rows below the threshold alone, so that anomalies that raise an alarm are no evidence
-        of drift. Normal rows that have moved beyond it are none either: see `Recent.too_many`.
+        Bet on rows below the threshold alone, so that anomalies that raise an alarm do not count as
+        drift. Neither do normal rows that have moved beyond it: see `Recent.too_many`.
 
     Attributes
     ----------
@@ -351,9 +351,7 @@ class Monitor:
     def chance(self) -> str:
         """How often an alert that rows have changed is false, in words."""
         if self.detector.model_.caution is not None:
-            return (
-                "with a chance that is not known: the fit found that its rows are not independent"
-            )
+            return "with a chance that is not known: the fit found that rows are dependent"
         return f"with a chance of at most {self.delta:g}"
 
     @property

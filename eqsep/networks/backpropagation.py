@@ -170,7 +170,7 @@ class ArraySteps:
     ) -> None:
         """Raises `Unknown` where the network or the criterion has no slopes here."""
         if not hasattr(criterion, "value_and_slope"):
-            raise Unknown(f"there are no slopes of {criterion!r}")
+            raise Unknown(f"no slopes are known of {criterion!r}")
         self._network, self._criterion, self._training = network, criterion, training
         self._X, self._batch = data.X.numpy(), training.batch_rows(len(data.rows))
         self._n_steps, self._blas = 0, ThreadpoolController()
@@ -182,7 +182,7 @@ class ArraySteps:
         modules = [*_leaves(self._network.hidden), *_leaves(self._network.output)]
         unknown = [type(module).__name__ for module in modules if type(module) not in _PARTS]
         if unknown:
-            raise Unknown(f"there are no slopes of {', '.join(unknown)}")
+            raise Unknown(f"no slopes are known of {', '.join(unknown)}")
         self._parts = [_PARTS[type(module)](module) for module in modules]
         self._parts[0].is_first = True
         if any(t.dtype != torch.float32 for t in self._network.state_dict().values()):

@@ -13,7 +13,8 @@ from eqsep import activations
 from eqsep.errors import UserError
 from eqsep.theory import Layer
 
-Members = Sequence[Generator] | None  # the stream of each, or torch's own
+Streams = Sequence[Generator]  # one a member
+Members = Streams | None  # these, or torch's own
 
 
 class Linear(nn.Module):
@@ -169,7 +170,7 @@ class Hidden:
         shifted = self.batch_norm and self.activation.family == "rbf"
         return len(self.widths) == 1 and self.activation.vanishes and not shifted
 
-    def block(self, d_in: int, d_out: int, members: Sequence[Generator]) -> nn.Sequential:
+    def block(self, d_in: int, d_out: int, members: Streams) -> nn.Sequential:
         """One hidden layer: normalised before the activation, after it where that is an RBF."""
         norm = [BatchNorm(d_out, n_members=len(members))] if self.batch_norm else []
         if self.activation.family == "rbf":
@@ -184,7 +185,7 @@ class Hidden:
             active = LeakyReLU(self.activation)
         return nn.Sequential(linear, *norm, active)
 
-    def blocks(self, d_in: int, members: Sequence[Generator]) -> nn.Sequential:
+    def blocks(self, d_in: int, members: Streams) -> nn.Sequential:
         """All hidden layers, from `d_in` columns on."""
         steps = zip([d_in, *self.widths], self.widths, strict=False)
         return nn.Sequential(*(self.block(a, b, members) for a, b in steps))
@@ -235,12 +236,7 @@ def member_streams(n_members: int, rng: np.random.RandomState) -> list[Generator
 
 
 def build_separator(
-    d_in: int,
-    hidden: Hidden,
-    head: activations.Head,
-    *,
-    members: Sequence[Generator],
-    closed: bool = False,
+    d_in: int, hidden: Hidden, head: activations.Head, *, members: Streams, closed: bool = False
 ) -> Network:
     """Networks that end in one signed distance (or, for an RBF head, one distance) a member.
 
@@ -274,18 +270,16 @@ def _plain_block(steps: list[Any]) -> Layer:
     return _plain_layer(steps[0], head, family=head.family, scale=scale, shift=shift)
 
 
-def _plain_layer(
-    units: Any, activation: Any, *, family: str, scale: Any = 1.0, shift: Any = 0.0
-) -> Layer:
+def _plain_layer(units: Any, active: Any, *, family: str, scale: Any = 1, shift: Any = 0) -> Layer:
     """Normalisation goes into the normals, but stays behind the activation of radial units."""
     if isinstance(units, RadialBasis):
         centres = _array(units.centre).swapaxes(1, 2)
         offsets = np.zeros(centres.shape[:2])
-        return Layer(family, centres, offsets, activation, scale=scale, shift=shift)
+        return Layer(family, centres, offsets, active, scale=scale, shift=shift)
     normals = _array(units.weight).swapaxes(1, 2)
     bias = 0.0 if units.bias is None else _array(units.bias)
     offsets = np.broadcast_to(bias * scale + shift, normals.shape[:2])
-    return Layer(family, normals * np.asarray(scale)[..., None], offsets, activation)
+    return Layer(family, normals * np.asarray(scale)[..., None], offsets, active)
 
 
 def _array(tensor: Tensor) -> np.ndarray:

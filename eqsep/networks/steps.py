@@ -14,10 +14,8 @@ from eqsep.networks.training import Criterion, Data, Training
 class Steps:
     """A step of Adam for each batch of an epoch, all members in one product."""
 
-    def __init__(
-        self, network: Network, data: Data, criterion: Criterion, training: Training
-    ) -> None:
-        self._network, self._X, self._criterion = network, data.X, criterion
+    def __init__(self, network: Network, data: Data, goal: Criterion, training: Training) -> None:
+        self._network, self._X, self._criterion = network, data.X, goal
         self._training, self._batch = training, training.batch_rows(len(data.rows))
         self._n_steps = 0
         self._adam = self._new_adam()
@@ -70,10 +68,8 @@ class GraphSteps(Steps):
 
     warm_up = 3  # steps before the capture, as they are
 
-    def __init__(
-        self, network: Network, data: Data, criterion: Criterion, training: Training
-    ) -> None:
-        super().__init__(network, data, criterion, training)
+    def __init__(self, network: Network, data: Data, goal: Criterion, training: Training) -> None:
+        super().__init__(network, data, goal, training)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._warm, self._held_rate = 0, torch.zeros((), device=data.X.device)
 

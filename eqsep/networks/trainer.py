@@ -150,7 +150,9 @@ def train(
         order = torch.randperm(len(rows), generator=generator).to(X.device)
         loss = steps.epoch(rows[order])
         network.eval()
-        held = _mean_loss(network, X, criterion, held_out) if len(held_out) else None
+        held = None
+        if len(held_out):
+            held = mean_over(held_out, lambda index: criterion(network(X[index]), index))
         going = book.write(network, loss, held)
         if not bool(going.all()):
             network.keep(going)
@@ -161,10 +163,10 @@ def train(
 
 
 @torch.no_grad()
-def _mean_loss(network: Network, X: Tensor, criterion: Criterion, held_out: Tensor) -> Tensor:
-    """The mean loss of each member on the rows held out.  -> (k,)"""
-    total = [criterion(network(X[index]), index).sum(dim=0) for index in held_out.split(CHUNK)]
-    return torch.stack(total).sum(dim=0) / len(held_out)
+def mean_over(rows: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    """The mean of a function of rows, or of their numbers, some thousand at a time."""
+    total = [function(some).sum(dim=0) for some in rows.split(CHUNK)]
+    return torch.stack(total).sum(dim=0) / len(rows)
 
 
 class _Book:

@@ -207,9 +207,8 @@ def _plan(value: Any, reading: LabelReading) -> Plan:
         "keeps_kinds": kind_bounds is not None,
     }
     state = {"encoder": old["encoder"], "terms": {k: old[k] for k in (*terms, *weights)}}
-    return Plan.from_state(
-        state | {"holdout": holdout, "labels": reading, "windows": old.get("windows")}
-    )
+    state |= {"holdout": holdout, "labels": reading, "windows": old.get("windows")}
+    return Plan.from_state(state)
 
 
 def _held_out(old: Parts, *, in_groups: bool) -> HeldOutRows:

@@ -335,12 +335,6 @@ _HIDDEN = instance(
 _OUTPUTS = instance("layers.Linear", "layers.RadialBasis", "layers.Distance")
 
 
-def _tensor(values: np.ndarray) -> Any:
-    import torch
-
-    return torch.as_tensor(values)
-
-
 def _of_head(cls: Any, parts: dict[str, Any]) -> Any:
     return cls(parts["head"])
 
@@ -365,9 +359,7 @@ _LAYERS: dict[str, Codec] = {
         {"momentum": _SHARE, "eps": _SHARE},
         lambda cls, parts: cls(1, momentum=parts["momentum"], eps=parts["eps"]),
     ),
-    "separators.Distance": _layer(
-        {"centre": _ROWS}, {}, lambda cls, parts: cls(_tensor(parts["centre"]))
-    ),
+    "separators.Distance": _layer({"centre": _ROWS}, {}, lambda cls, _: cls(None)),
     "networks.Network": NetworkCodec("eqsep.networks.layers"),
 }
 _GAMMA = either(word("median"), NUMBER)

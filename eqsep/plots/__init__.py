@@ -15,21 +15,8 @@ from eqsep.plots.measures import (
 )
 from eqsep.plots.regions import ClosednessDisplay, Panel, RegionDisplay, region_figure
 
-__all__ = [
-    "ANOMALY_COLOUR",
-    "NORMAL_COLOUR",
-    "SCORE_COLOURS",
-    "BacktestDisplay",
-    "ClosednessDisplay",
-    "DriftDisplay",
-    "HistoryDisplay",
-    "Panel",
-    "PrecisionRecallByKindDisplay",
-    "PromiseDisplay",
-    "RegionDisplay",
-    "ReliabilityDisplay",
-    "ScoreHistogramDisplay",
-    "check_figure_path",
-    "region_figure",
-    "save_figure",
-]
+__all__ = ["ANOMALY_COLOUR", "NORMAL_COLOUR", "SCORE_COLOURS", "BacktestDisplay"]
+__all__ += ["ClosednessDisplay", "DriftDisplay", "HistoryDisplay", "Panel"]
+__all__ += ["PrecisionRecallByKindDisplay", "PromiseDisplay", "RegionDisplay"]
+__all__ += ["ReliabilityDisplay", "ScoreHistogramDisplay", "check_figure_path", "region_figure"]
+__all__ += ["save_figure"]

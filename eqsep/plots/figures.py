@@ -36,7 +36,7 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"Cannot write {path}: expected an existing folder, and there is no {path.parent}. "
+            f"Cannot write {path}: folder {path.parent} does not exist. "
             f"Create it first, or choose another."
         )
     known = sorted(FigureCanvasAgg.get_supported_filetypes())

@@ -2,25 +2,16 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
+from eqsep import evaluation
 from eqsep.detector.detector import Detector
-from eqsep.evaluation import (
-    OVERALL,
-    Curve,
-    Promise,
-    Reliability,
-    ScoreHistogram,
-    anomaly_score,
-    kept_promises,
-    precision_recall_by_kind,
-    score_histogram,
-)
+from eqsep.evaluation import OVERALL, Curve, Promise, Reliability, ScoreHistogram
 from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, Display, Style, as_text, below, frame, looks
 
 _HEIGHT = 0.82  # of the highest bar, where kinds are one apart
@@ -63,7 +54,7 @@ class PrecisionRecallByKindDisplay(Display):
         The kinds that were `seen` in training are a detector's `kinds_` by default.
         """
         seen = getattr(estimator, "kinds_", None) if seen is None else seen
-        score = anomaly_score(estimator, X)
+        score = evaluation.anomaly_score(estimator, X)
         return cls.from_predictions(score, kind, normal=normal, seen=seen, ax=ax)
 
     @classmethod
@@ -77,7 +68,7 @@ class PrecisionRecallByKindDisplay(Display):
         ax: Axes | None = None,
     ) -> "PrecisionRecallByKindDisplay":
         """Draw how scores, larger for the more anomalous, find each kind."""
-        curves = precision_recall_by_kind(score, kind, normal=normal)
+        curves = evaluation.precision_recall_by_kind(score, kind, normal=normal)
         return cls(curves=curves, seen=seen).plot(ax=ax)
 
     def _draw(self, title: str | None) -> None:
@@ -140,7 +131,7 @@ class ScoreHistogramDisplay(Display):
         ax: Axes | None = None,
     ) -> "ScoreHistogramDisplay":
         """Draw scores, larger for the more anomalous."""
-        histogram = score_histogram(score, kind, normal=normal, threshold=threshold)
+        histogram = evaluation.score_histogram(score, kind, normal=normal, threshold=threshold)
         return cls(histogram=histogram, seen=seen).plot(ax=ax)
 
     def _draw(self, title: str | None) -> None:
@@ -198,12 +189,10 @@ class PromiseDisplay(Display):
     promises: Sequence[Promise]  #: From `eqsep.evaluation.kept_promises`.
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Detector, X: Any, *, ax: Axes | None = None
-    ) -> "PromiseDisplay":
+    def from_estimator(cls, estimator: Detector, X: Any, *, ax: Axes | None = None) -> Self:
         """Draw the promises of a fitted `Detector` against normal rows it has not learnt."""
         model = estimator.model_
-        promises = kept_promises(model.scores(X), calibration=model.calibration.ordered)
+        promises = evaluation.kept_promises(model.scores(X), calibration=model.calibration.ordered)
         return cls(promises=promises).plot(ax=ax)
 
     def _draw(self, title: str | None) -> None:

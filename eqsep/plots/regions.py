@@ -15,20 +15,8 @@ from eqsep.detector.detector import Detector
 from eqsep.detector.model import NEW_NAME
 from eqsep.errors import UserError
 from eqsep.evaluation import anomaly_score
-from eqsep.plots.look import (
-    ANOMALY_COLOUR,
-    FAINT,
-    INK,
-    NORMAL_COLOUR,
-    SCORE_COLOURS,
-    Display,
-    Style,
-    as_text,
-    below,
-    frame,
-    is_normal,
-    looks,
-)
+from eqsep.plots import look
+from eqsep.plots.look import Display, Style, as_text, below, frame, is_normal, looks
 
 _NAMES = {0: "normal (0)", 1: "anomaly (1)"}
 _LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number next to two others
@@ -94,11 +82,11 @@ class RegionDisplay(Display):
 
     def _draw(self, title: str | None) -> None:
         ax, surface = self.ax_, (self.xx0, self.xx1, self.score)
-        style: Style = {"cmap": SCORE_COLOURS, "shading": "gouraud", "rasterized": True}
+        style: Style = {"cmap": look.SCORE_COLOURS, "shading": "gouraud", "rasterized": True}
         self.surface_ = ax.pcolormesh(*surface, norm=_centred(self.score), **style)
         self.boundary_ = None
         if self.score.min() < 0 < self.score.max():
-            self.boundary_ = ax.contour(*surface, levels=[0], colors=INK, linewidths=1.4)
+            self.boundary_ = ax.contour(*surface, levels=[0], colors=look.INK, linewidths=1.4)
         frame(ax, title=title, x_label=self.feature_names[0], y_label=self.feature_names[1])
         ax.spines[:].set_visible(False)
 
@@ -186,15 +174,13 @@ class ClosednessDisplay(Display):
         """
         found = {c.column: c for c in closedness_by_column(estimator, X, random_state=random_state)}
         if column not in found:
-            raise UserError(
-                f"The detector has learnt no column {column!r}: expected one of {list(found)}."
-            )
+            raise UserError(f"No column {column!r} was learnt: expected one of {list(found)}.")
         return cls(closedness=found[column]).plot(ax=ax)
 
     def _draw(self, title: str | None) -> None:
         column = self.closedness
         self.threshold_ = self.ax_.axhline(
-            column.threshold, color=INK, linestyle="--", linewidth=1.0, zorder=1
+            column.threshold, color=look.INK, linestyle="--", linewidth=1.0, zorder=1
         )
         if column.position is None:
             self._names()
@@ -206,10 +192,12 @@ class ClosednessDisplay(Display):
     def _numbers(self, position: np.ndarray) -> None:
         low, median, high = self.closedness.score.T
         near = NEAR / (1 + NEAR)
-        self.ax_.axvspan(-near, 1 + near, color=FAINT, alpha=0.2, linewidth=0)
-        self.ax_.axvspan(0, 1, color=FAINT, alpha=0.3, linewidth=0)
-        self.ax_.fill_between(position, low, high, color=NORMAL_COLOUR, alpha=0.25, linewidth=0)
-        (self.score_,) = self.ax_.plot(position, median, color=NORMAL_COLOUR, linewidth=1.8)
+        self.ax_.axvspan(-near, 1 + near, color=look.FAINT, alpha=0.2, linewidth=0)
+        self.ax_.axvspan(0, 1, color=look.FAINT, alpha=0.3, linewidth=0)
+        self.ax_.fill_between(
+            position, low, high, color=look.NORMAL_COLOUR, alpha=0.25, linewidth=0
+        )
+        (self.score_,) = self.ax_.plot(position, median, color=look.NORMAL_COLOUR, linewidth=1.8)
         least, middle, most = (
             _shortened(self.closedness.values[int(np.argmin(np.abs(position - at)))])
             for at in (0, 0.5, 1)
@@ -226,12 +214,12 @@ class ClosednessDisplay(Display):
     def _names(self) -> None:
         low, median, high = self.closedness.score.T
         at = np.arange(len(median))
-        self.ax_.vlines(at, low, high, color=NORMAL_COLOUR, alpha=0.4, linewidth=5)
+        self.ax_.vlines(at, low, high, color=look.NORMAL_COLOUR, alpha=0.4, linewidth=5)
         (self.score_,) = self.ax_.plot(
-            at, median, color=NORMAL_COLOUR, marker="o", markersize=5, linestyle="none"
+            at, median, color=look.NORMAL_COLOUR, marker="o", markersize=5, linestyle="none"
         )
         new = [i for i, name in enumerate(self.closedness.values) if name == NEW_NAME]
-        self.ax_.plot(at[new], median[new], color=ANOMALY_COLOUR, marker="^", linestyle="none")
+        self.ax_.plot(at[new], median[new], color=look.ANOMALY_COLOUR, marker="^", linestyle="none")
         names = [_shortened(name) for name in self.closedness.values]
         self.ax_.set_xticks(at, names, rotation=30, ha="right", rotation_mode="anchor")
         self.ax_.set_xlim(-0.5, len(at) - 0.5)

@@ -153,7 +153,7 @@ def workload(learnt: Learnt, measured: Measured) -> Workload | None:
     # Fewer false alarms than promised may be luck: then the promised rate counts.
     own = [max(one.measured, one.rate) for one in measured.promises if one.rate == learnt.rate]
     if measured.by_group is not None:
-        own.append(measured.by_group.mean)
+        own.append(max(measured.by_group.mean, learnt.rate))
     # A row without a label is most likely normal.
     normal = learnt.counts.get(measured.normal, 0) + learnt.counts.get(WITHOUT, 0)
     if measured.doubted or not own or not normal:

@@ -55,24 +55,14 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         save_model(self, path)
 
     def _enter(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        merge: bool = True,
-        one_class: bool = False,
+        self, X: Any, y: Any, weight: Any = None, *, merge: bool = True, one_class: bool = False
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, 1.0 where anomalous, and weights, without rows of weight zero.
-
-        With `merge`, up to `MERGED_ROWS` rows are sorted and equal ones merged, so that the fit is
-        the same bit for bit in any order. With `one_class`, one of the classes may be absent.
-        """
+        """Rows, 1.0 where anomalous, and weights, without rows of weight zero."""
         X = self._numpy_rows(X, reset=True)
         labels = read_labels(y, normal=self.normal, one_class=one_class)
         is_anomaly = labels.encode(y)
         check_consistent_length(X, is_anomaly)
-        weight = check_weight(sample_weight, n=len(is_anomaly))
+        weight = check_weight(weight, n=len(is_anomaly))
         self.classes_ = labels.classes
         counted = weight > 0
         if not one_class:
@@ -80,6 +70,7 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         X, is_anomaly, weight = X[counted], is_anomaly[counted], weight[counted]
         if not merge or len(X) > MERGED_ROWS:
             return X, is_anomaly, weight
+        # Sorted, and equal rows merged: the fit is the same bit for bit in any order.
         distinct, place = np.unique(np.column_stack([is_anomaly, X]), axis=0, return_inverse=True)
         return distinct[:, 1:], distinct[:, 0], np.bincount(place.ravel(), weights=weight)
 

@@ -19,7 +19,7 @@ from eqsep.separators.planes import least_error_width
 # eqsep.networks comes before torch, since it says what to install without it
 # isort: split
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, nn
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,7 +110,9 @@ class DeepSAD(Separator):
             network, data, Reconstruction(columns), pretraining, rng=rng, progress=progress
         )
         with trainer.clear_memory_errors():
-            network = Network(network.hidden, Distance(_mean_code(network, columns)))
+            network = Network(
+                network.hidden, Distance(trainer.mean_over(columns, network.features))
+            )
         weight = trainer.class_weights(is_anomaly, training)
         data = data_of(columns, *hold_out(is_anomaly, training, rng))
         goal = attraction(is_anomaly, weight=weight, device=device)
@@ -166,10 +168,3 @@ def attraction(is_anomaly: np.ndarray, *, weight: np.ndarray, device: Any = "cpu
     """The criterion of the encoder: the distance of a normal row, 1 / distance of an anomaly."""
     far = torch.as_tensor(is_anomaly == 1, device=device)[:, None]
     return Attraction(far, torch.as_tensor(weight, device=device)[:, None])
-
-
-@torch.no_grad()
-def _mean_code(network: Network, columns: Tensor) -> Tensor:
-    """The mean code of all rows.  -> (k, code)"""
-    total = [network.features(rows).sum(dim=0) for rows in columns.split(trainer.CHUNK)]
-    return torch.stack(total).sum(dim=0) / len(columns)

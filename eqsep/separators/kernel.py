@@ -318,7 +318,8 @@ class KernelEqualitySeparator(Separator):
 
     @property
     def _map(self) -> nystroem.KernelMap | nystroem.TensorMap:
-        return nystroem.map_of(self.kernel_, self.landmarks_, self.chunk_size)
+        kind = nystroem.TensorMap if is_foreign(self.landmarks_) else nystroem.KernelMap
+        return kind(self.kernel_, self.landmarks_, self.chunk_size)
 
     @property
     def _statistics(self) -> Statistics:

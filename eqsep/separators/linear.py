@@ -174,10 +174,8 @@ class EqualitySeparator(Separator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The head's membership for the margin class, 1/2 at epsilon; one column a class."""
-        z, reach = (
-            signed_distance(self._rows(X), self.coef_, self.intercept_),
-            1e100 * self.epsilon_,
-        )
+        z = signed_distance(self._rows(X), self.coef_, self.intercept_)
+        reach = 1e100 * self.epsilon_
         p = self.head_.membership(np.clip(z, -reach, reach) / self.epsilon_ * self.head_.half_width)
         in_margin = self.classes_ == self.margin_class_
         return np.where(in_margin, p[:, None], 1 - p[:, None])

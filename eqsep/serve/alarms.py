@@ -271,7 +271,7 @@ class Alarms:
         there = self.left(numbers)
         lacking = [number for number in numbers if number not in there]
         if lacking:
-            raise Missing(f"There is no row {lacking[0]}.")
+            raise Missing(f"Row {lacking[0]} does not exist.")
         return [there[number] for number in numbers]
 
     def left(self, numbers: Sequence[int]) -> dict[int, Alarm]:

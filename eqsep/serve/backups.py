@@ -51,7 +51,7 @@ def restore(backup: Path, database: Path) -> Path | None:
 def check(path: Path) -> None:
     """Read the whole of a service's database; one that is damaged, or not one, is an error."""
     if not path.is_file():
-        raise UserError(f"There is no file {path}.")
+        raise UserError(f"{path} does not exist.")
     tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('models', 'versions')"
     try:
         with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:

@@ -122,7 +122,7 @@ class Exemptions:
         with self._store.writing() as connection:
             ended = update(table).where(mine).values(revoked_at=now(), revoked_by=by)
             if not connection.execute(ended).rowcount:
-                raise Missing(f"There is no exemption {number} of {name!r} to revoke.")
+                raise Missing(f"Model {name!r} has no exemption {number} to revoke.")
             kept = (rows.c.exemption == number) & (rows.c.state == EXEMPT)
             again = {"state": OPEN, "exemption": None, "now_version": 0}  # to be scored again
             connection.execute(update(rows).where(kept).values(**again))

@@ -99,7 +99,7 @@ def lineage(connection: Connection, number: int) -> list[int]:
 def _entry(connection: Connection, number: int) -> Any:
     row = connection.execute(select(schema.versions).where(schema.versions.c.id == number)).first()
     if row is None:
-        raise Missing(f"There is no version {number}.")
+        raise Missing(f"Version {number} does not exist.")
     return row
 
 
@@ -369,7 +369,7 @@ class Ledger:
         """A version by its number."""
         found = self._versions(schema.versions.c.id == number)
         if not found:
-            raise Missing(f"There is no version {number}.")
+            raise Missing(f"Version {number} does not exist.")
         return found[0]
 
     def versions(self, name: str, *, limit: int = 100) -> list[Version]:
@@ -553,7 +553,7 @@ class Ledger:
     def _model(self, name: str) -> Any:
         row = self._store.first(select(schema.models).where(schema.models.c.name == name))
         if row is None:
-            raise Missing(f"There is no model {name!r}.")
+            raise Missing(f"Model {name!r} does not exist.")
         return row
 
     def _own(self, name: str, number: int) -> None:

@@ -162,7 +162,7 @@ class Notices:
         """Queue a notice that says only that notices arrive."""
         wanted = self.subscription(name)
         if not wanted.channels:
-            raise UserError("There is no channel yet: set a webhook or an e-mail address first.")
+            raise UserError("No channel is set up: set a webhook or an e-mail address first.")
         what = {"model": name, "event": TEST, "subject": secrets.token_hex(8)}
         for channel in wanted.channels:
             self._queue(what | {"channel": channel}, {}, due=now())

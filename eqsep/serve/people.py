@@ -171,7 +171,7 @@ class People:
         with self._store.writing() as connection:
             whose = connection.execute(select(table.c.name).where(table.c.id == session)).scalar()
             if whose is None:
-                raise Missing(f"There is no session {session}.")
+                raise Missing(f"Session {session} does not exist.")
             connection.execute(delete(table).where(table.c.id == session))
             action, detail = ("logout", {}) if whose == by else ("session ended", {"name": whose})
             connection.execute(audit_entry(by, action, **detail))

@@ -357,7 +357,7 @@ class Verdicts:
         """A verdict by its number."""
         found = self._found(schema.verdicts.c.id == number)
         if not found:
-            raise Missing(f"There is no verdict {number}.")
+            raise Missing(f"Verdict {number} does not exist.")
         return found[0]
 
     def of_row(self, number: int) -> list[Verdict]:

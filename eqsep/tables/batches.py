@@ -47,7 +47,7 @@ def source_of(X: Any, y: Any, *, name: str) -> Source:
     if y is not None and not isinstance(y, str):
         raise UserError(
             f"{name} was given batches of rows, so y must be the name of the column of labels, or "
-            f"None; got {type(y).__name__}. Labels that are no column come with each batch, as "
+            f"None; got {type(y).__name__}. Labels outside the table come with each batch, as "
             f"pairs (X, y)."
         )
     if is_dataset(X):

@@ -293,11 +293,9 @@ class Encoder:
             damaged("the columns dropped from its table are not those with a reason")
         try:
             weights = encoder.weights.tolist()
-        except ZeroDivisionError:  # two values that are no deviation apart
+        except ZeroDivisionError:  # two values without a deviation between them
             weights = []
-        if not all(0 <= weight <= math.sqrt(schemas.LARGE) for weight in weights) or not any(
-            weights
-        ):
+        if not any(weights) or not all(0 <= w <= math.sqrt(schemas.LARGE) for w in weights):
             damaged("the columns of its table cannot be weighed")
         return encoder
 

@@ -464,6 +464,7 @@ class Encoding:
         names: list[str] | None = None,
     ) -> None:
         self._columns, self._weights, self._dtype, self._names = columns, weights, dtype, names
+        self._named = set(names or ())
 
     def __reduce__(self) -> tuple[Any, ...]:  # without what is made from the rest
         return type(self), (self._columns, self._weights, self._dtype, self._names)
@@ -556,10 +557,6 @@ class Encoding:
             x = numbers[self.numbers.sources.index(j)]
             out[:, places] = date.circles(x) * weights
         return out
-
-    @cached_property
-    def _named(self) -> set[str]:
-        return set(self._names or [])
 
     @cached_property
     def _values(self) -> tuple[Callable[[dict[str, Any]], Any], ...]:

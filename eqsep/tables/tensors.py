@@ -34,10 +34,8 @@ class TensorEncoding:
         self._encoding, self._device = encoding, device
         _, _, knots, scales, places = encoding.numbers
         self._scales = torch.as_tensor(scales.T[:, :, None].copy(), device=device)
-        self._weights, self._missing = (
-            self._scales[enc.WEIGHTS : enc.IF_MISSING],
-            self._scales[enc.IF_MISSING :],
-        )
+        self._weights = self._scales[enc.WEIGHTS : enc.IF_MISSING]
+        self._missing = self._scales[enc.IF_MISSING :]
         self._knots = torch.as_tensor(_side_by_side(knots, places), device=device)
         last = torch.as_tensor(places[:, enc.LAST] - places[:, enc.FIRST], device=device)[:, None]
         self._ends = self._knots[enc.KNOT, :, :1], self._knots[enc.KNOT].gather(1, last)
@@ -131,11 +129,7 @@ def _side_by_side(ranks: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def encoded_parts(
-    encoding: TensorEncoding,
-    X: Any,
-    *,
-    align: Callable[[Any], Table],
-    most: int | None = READ_AT_ONCE,
+    encoding: TensorEncoding, X: Any, *, align: Callable[[Any], Table], most: int | None
 ) -> Iterator[Any]:
     """Encoded rows on a device, `most` at a time, or all if None; threads read the next ones."""
 

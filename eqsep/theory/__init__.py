@@ -23,27 +23,9 @@ from eqsep.theory.regions import (
 from eqsep.theory.shattering import find_shattered, shatters
 from eqsep.theory.vc import WITNESSES, VCBounds, vc_dimension
 
-__all__ = [
-    "WITNESSES",
-    "Chance",
-    "Closure",
-    "Hyperplane",
-    "Layer",
-    "LayerClosedness",
-    "NetworkClosedness",
-    "Parallelepiped",
-    "Shattering",
-    "VCBounds",
-    "bounding_parallelepiped",
-    "closing_number",
-    "closing_probability",
-    "count_boolean_functions",
-    "enclosing_probability",
-    "find_shattered",
-    "is_closed",
-    "network_closedness",
-    "region_volume",
-    "separating_hyperplane",
-    "shatters",
-    "vc_dimension",
-]
+__all__ = ["WITNESSES", "Chance", "Closure", "Hyperplane", "Layer", "LayerClosedness"]
+__all__ += ["NetworkClosedness", "Parallelepiped", "Shattering", "VCBounds"]
+__all__ += ["bounding_parallelepiped", "closing_number", "closing_probability"]
+__all__ += ["count_boolean_functions", "enclosing_probability", "find_shattered", "is_closed"]
+__all__ += ["network_closedness", "region_volume", "separating_hyperplane", "shatters"]
+__all__ += ["vc_dimension"]

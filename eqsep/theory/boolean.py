@@ -32,11 +32,6 @@ def count_boolean_functions(family: str, n_inputs: int) -> int:
     return look_up(family, _COUNTERS)(check_dimension(n_inputs, name="n_inputs"))
 
 
-def _halfspaces(n: int) -> int:
-    """Labellings of points x are the cells of the hyperplanes (w, b) : w.x + b = 0."""
-    return count_cells(frozenset(map(tuple, _cube(n).tolist())))
-
-
 def _strict_equality(n: int) -> int:
     """The sets on a plane are the flats of the corners; their complements come by flipping."""
     rows = _cube(n)
@@ -59,7 +54,8 @@ def _slabs(n: int, *, family: str) -> int:
 
 
 _COUNTERS: dict[str, Callable[[int], int]] = {
-    "halfspace": _halfspaces,
+    # Labellings of points x are the cells of the hyperplanes (w, b) : w.x + b = 0.
+    "halfspace": lambda n: count_cells(frozenset(map(tuple, _cube(n).tolist()))),
     "strict-equality": _strict_equality,
     **{name: partial(_slabs, family=name) for name in ("epsilon-equality", "hyper-ridge")},
 }

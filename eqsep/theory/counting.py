@@ -15,10 +15,9 @@ from fractions import Fraction
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eqsep.theory.arguments import look_up
-from eqsep.theory.exact import Bounds, maximise
+from eqsep.theory.exact import Bounds, Floats, maximise
 
 _SAMPLES = 5  # how many sizes r of the samples above d the search for weights may use
 _DIGITS = 10**6  # the largest weight of a proof, in whole numbers
@@ -204,13 +203,9 @@ def refute(family: str, n: int, m: int) -> LevelProof | None:
     return proof if proof.verify() else None
 
 
-def _cells(
-    i: int, levels: range, samples: range, *, n: int, m: int, family: str
-) -> NDArray[np.float64]:
-    """The rows weights(c + i)/2 + weights(c + d - i)/2 <= rest_i + sum_r price_ir C(c, r - d).
-
-    One a number c of points inside; each unknown times what it multiplies in the contradiction.
-    """
+def _cells(i: int, levels: range, samples: range, *, n: int, m: int, family: str) -> Floats:
+    """The rows weights(c + i)/2 + weights(c + d - i)/2 <= rest_i + sum_r price_ir C(c, r - d)."""
+    # One a number c of points inside; each unknown times what it multiplies in the contradiction.
     d, n_halves = n + 1, (n + 1) // 2 + 1
     vertices, sections = comb(m, d) * comb(d, i), {r: section_numbers(d, r)[i] for r in samples}
     table = np.zeros((m - d + 1, len(levels) + n_halves * (1 + len(samples))))

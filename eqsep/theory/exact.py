@@ -132,9 +132,7 @@ def strict_solution(rows: Integers) -> Integers | None:
         rounded = np.array([round(value * 2**bits) for value in guess.tolist()], dtype=object)
         if (rows @ rounded > 0).all():
             return in_lowest_terms(rounded)
-    if gordan(rows[clash]).combination is not None:
-        return None
-    return gordan(rows).solution
+    return None if gordan(rows[clash]).combination is not None else gordan(rows).solution
 
 
 class Optimum(NamedTuple):

@@ -251,9 +251,7 @@ class Slab(PlaneFamily):
 
 
 _SLABS = Slab("epsilon-equality", (1, 0)), Slab("hyper-ridge", (1,))
-FAMILIES: dict[str, PlaneFamily] = {
-    family.name: family for family in (Halfspace(), StrictEquality(), *_SLABS)
-}
+FAMILIES: dict[str, PlaneFamily] = {f.name: f for f in (Halfspace(), StrictEquality(), *_SLABS)}
 
 
 def separating_hyperplane(
@@ -293,28 +291,23 @@ def separating_hyperplane(
 
 
 def _along_first_axis(rows: Integers) -> tuple[Integers, int, int]:
-    """The first axis, and whole numbers below and above all points along it.
-
-    Where all points are of one class any direction will do but w = 0, which makes no plane.
-    """
+    """The first axis, and whole numbers below and above all points along it."""
+    # Where all points are of one class any direction will do but w = 0, which makes no plane.
     first = [Fraction(row[0], row[-1]) for row in rows.tolist()]
     axis = np.array([1] + [0] * (rows.shape[1] - 2), dtype=object)
     return axis, int(min(first) // 1), int(-(-max(first) // 1))
 
 
-def _exact_plane(w: Integers, b: int, epsilon: int, *, margin_class: int) -> Hyperplane:
+def _exact_plane(coef: Integers, b: int, epsilon: int, *, margin_class: int) -> Hyperplane:
     """The plane in Fractions, with the smallest whole numbers."""
-    *normal, shift, width = in_lowest_terms(np.array([*w, b, epsilon], dtype=object)).tolist()
-    return Hyperplane(
-        tuple(map(Fraction, normal)), Fraction(shift), Fraction(width), int(margin_class)
-    )
+    *normal, shift, width = in_lowest_terms(np.array([*coef, b, epsilon], dtype=object)).tolist()
+    w = tuple(map(Fraction, normal))
+    return Hyperplane(w, Fraction(shift), Fraction(width), int(margin_class))
 
 
 def _signs_of_dependency(features: Integers) -> list[int] | None:
-    """Labels 1 where c > 0, for whole c with sum_i c_i f(x_i) = 0 for every feature f, or None.
-
-    No combination of the features is >= 0 exactly on one class: that sum would not vanish.
-    """
+    """Labels 1 where c > 0, for whole c with sum_i c_i f(x_i) = 0 for every feature f, or None."""
+    # No combination of the features is >= 0 exactly on one class: that sum would not vanish.
     dependencies = null_space(features.T)
     return (dependencies[0] > 0).astype(int).tolist() if dependencies else None
 
@@ -344,11 +337,9 @@ def _above_high(rows: Integers) -> Integers:
 
 
 def _between(rows: Integers, outside: Integers, *, mirrored: bool) -> Integers | None:
-    """z = (w, low, high) with rows z > 0 and every outside point above high or below low.
-
-    Depth first: solve without the outside points, and push one that the slab has caught out on
-    either side; the first above only, since (-w, -high, -low) is the same slab upside down.
-    """
+    """z = (w, low, high) with rows z > 0 and every outside point above high or below low."""
+    # Depth first: solve without the outside points, and push one that the slab has caught out on
+    # either side; the first above only, since (-w, -high, -low) is the same slab upside down.
     z = strict_solution(rows)
     if z is None:
         return None

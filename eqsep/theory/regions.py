@@ -173,11 +173,7 @@ def is_closed(normals: ArrayLike, *, family: str = "equality") -> Closure:
 
 
 def region_volume(
-    normals: ArrayLike,
-    offsets: ArrayLike = 0.0,
-    *,
-    family: str = "equality",
-    epsilon: ArrayLike = 1.0,
+    normals: ArrayLike, offsets: ArrayLike = 0, *, family: str = "equality", epsilon: ArrayLike = 1
 ) -> float:
     """The volume of the intersection of all separators' regions; inf where it is open.
 
@@ -407,11 +403,9 @@ def _slab_chance(n: int, k: int, *, margin: float, rng: np.random.Generator) -> 
 
 
 def _by_highest_corner(n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
-    """The expected number of choices of n slabs whose highest corner lies in the k - n others.
-
-    There is one such choice where the k slabs meet, else none. Each of the others holds a corner p
-    with the chance that a normal variable of variance 1 + |p|^2 is at most the margin.
-    """
+    """The expected number of choices of n slabs whose highest corner lies in the k - n others."""
+    # There is one such choice where the k slabs meet, else none. Each of the others holds a corner
+    # p with the chance that a normal variable of variance 1 + |p|^2 is at most the margin.
     draws = max(100, min(100_000, _NUMBERS // n**2))
     normals, offsets = rng.standard_normal((draws, n, n)), rng.standard_normal((draws, n))
     # Up, along the first axis, is a sum of the normals: their signs there say which face is higher.

@@ -11,6 +11,7 @@ from eqsep.theory.exact import Integers, as_rationals, homogeneous
 from eqsep.theory.families import FAMILIES, PlaneFamily
 from eqsep.theory.vc import vc_dimension
 
+Planes = tuple[Hyperplane, ...]
 _RESTART = 5_000  # moves before the search starts again
 
 
@@ -116,9 +117,7 @@ def _certify(family: PlaneFamily, points: Points) -> Shattering:
     return Shattering(family.name, points, refused=(*refused, *rest))
 
 
-def _realise_all(
-    family: PlaneFamily, rows: Integers
-) -> tuple[tuple[Hyperplane, ...], list[int] | None]:
+def _realise_all(family: PlaneFamily, rows: Integers) -> tuple[Planes, list[int] | None]:
     """A plane for every labelling and None, or no planes and a labelling that has none."""
     planes = family.proposals(rows)
     # Those with classes of equal size are the likeliest to fail.

@@ -133,7 +133,7 @@ def add_routes(pages: Pages) -> None:
     def alarm(model: str, number: Number) -> Values:
         found = ws.alarms.explained(number)
         if found.model != model:
-            raise Missing(f"There is no row {number} of the model {model!r}.")
+            raise Missing(f"Model {model!r} has no row {number}.")
         reasons = (found.reasons or {})["reasons"]
         reasons = [one for one in reasons if abs(one["contribution"]) > 5e-4]
         return judging(model) | {

@@ -142,7 +142,7 @@ class Assets:
     def answer(self, name: str) -> Response:
         """A file as a response; browsers keep it, as a changed one has another address."""
         if name not in self.files:
-            raise Missing(f"There is no file {name!r}.")
+            raise Missing(f"File {name!r} does not exist.")
         content, media_type = self.files[name]
         kept = {"Cache-Control": "public, max-age=31536000, immutable"}
         return Response(content, media_type=media_type, headers=kept)

@@ -99,7 +99,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # there are no web sockets
+        if scope["type"] != "http":  # the service has no web sockets
             await send({"type": "websocket.close", "code": 1008})
             return
 
