@@ -25,8 +25,8 @@ runs, new_runs = (made.X.assign(run=made.groups) for made in (old, new))
 # -----------------------
 #
 # Both detectors are fitted to normal runs, and whole runs set their thresholds. For each sensor,
-# the second one also sees the mean, deviation and slope of the last 10 rows, and the change from
-# the row before.
+# the second one also sees the mean, deviation and slope of the last 10 rows, and the
+# change from the row before.
 
 parameters = {"false_alarm_rate": 0.1, "n_landmarks": 300, "bandwidth": 1.0, "random_state": 0}
 detectors = {
