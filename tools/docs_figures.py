@@ -130,25 +130,26 @@ def has_changed(commit: str, path: str, root: Path) -> bool:
     return meaning(before, python=python) != meaning(present, python=python)
 
 
-def changed(item: Figures, root: Path) -> list[str] | None:
+def changed(item: Figures, root: Path) -> Iterator[str] | None:
     """The files whose code has changed since the figures; None where git cannot tell."""
     if git(root, "cat-file", "-e", f"{item.commit}^{{commit}}") is None:
         return None
     watched = [*sorted(sources(item.command, root)), *SCORES]
     named = git(root, "diff", "--name-only", item.commit, "--", *watched) or ""
-    return [path for path in named.splitlines() if has_changed(item.commit, path, root)]
+    return (path for path in named.splitlines() if has_changed(item.commit, path, root))
 
 
 def listed(item: Figures, root: Path, *, why: bool = False) -> str:
     """A line on figures: where they are, whether they are stale, their command."""
-    files = changed(item, root)
-    if files is None:
+    found = changed(item, root)
+    files = list(found or ())
+    if found is None:
         state = "cannot tell: no git, or not this commit"
     else:
         state = f"stale: {len(files)} files changed" if files else "current"
     place = f"{item.page.name}:{item.line}"
     line = f"{place:20} {item.commit}  {state:24} {item.command}{item.words}"
-    return "\n    ".join([line, *(files or [])]) if why else line
+    return "\n    ".join([line, *files]) if why else line
 
 
 @cache
