@@ -21,7 +21,6 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from eqsep.datasets import Split, make_gaussians
@@ -300,7 +299,7 @@ class Fold(NamedTuple):
         rest, held = list(folds.split(X, y))[self.fold]
         model = machine(KERNELS[self.name], self.C).fit(X[rest], y[rest])
         distances = model.decision_function(X[held])[:, None]
-        sigmoid = LogisticRegression(C=np.inf)
+        sigmoid = PEERS["logistic regression"].build(C=np.inf)
         halves = StratifiedKFold(2, shuffle=True, random_state=0)
         loss = -cross_val_score(sigmoid, distances, y[held], cv=halves, scoring="neg_log_loss")
         return {"logistic loss": [float(loss.mean())]}, {"training rows": len(X)}

@@ -147,7 +147,7 @@ def test_a_name_never_seen_is_marked(detector, payments, ax):
 
 
 def test_a_column_that_was_not_learnt_is_refused(detector, payments):
-    with pytest.raises(ValueError, match=r"no column 'price': expected one of \['time'"):
+    with pytest.raises(ValueError, match=r"No column 'price' was learnt: expected one of \['time'"):
         ClosednessDisplay.from_estimator(detector, payments.X, column="price")
 
 
