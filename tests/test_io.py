@@ -1,5 +1,6 @@
 """`eqsep.io`: what the command reads, Python reads, in one call."""
 
+import datetime as dt
 import gzip
 import warnings
 from functools import partial
@@ -167,6 +168,18 @@ def test_batches_have_the_types_of_the_first_rows(tmp_path):
     joined = pa.concat_tables(tables)
     assert joined.column("x").to_pylist() == whole.column("x").to_pylist()
     assert joined.column("day").to_pylist() == whole.column("day").to_pylist()
+
+
+def test_batches_of_dates_are_read_in_the_order_that_later_rows_show(tmp_path):
+    path = tmp_path / "t.csv"
+    hours = [dt.datetime(2013, 1, 1) + dt.timedelta(hours=i) for i in range(600)]
+    path.write_text("taken at,x\n" + "".join(f"{t:%m/%d/%Y %H:%M},1.5\n" for t in hours))
+    with (
+        pytest.warns(Note, match="taken at: dates, month first"),
+        open_table(path) as batches,
+    ):
+        (batch,) = batches
+    assert batch.column("taken at").to_pylist() == hours
 
 
 def test_a_later_value_of_another_type_is_refused_with_its_row(tmp_path):

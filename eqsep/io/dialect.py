@@ -326,7 +326,9 @@ def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | No
     if all(map(_ISO_DATE.match, values)):
         return None
     order = marks.date_order(values)
-    return Notation(dates=order) if all(marks.is_date(value, order) for value in values) else None
+    if not marks.shows_order(values) or not all(marks.is_date(value, order) for value in values):
+        return None
+    return Notation(dates=order)
 
 
 def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> Iterable[str]:

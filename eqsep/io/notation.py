@@ -234,9 +234,19 @@ def notations(decimal: str | None, thousands: str | None, *, delimiter: str) -> 
 
 def date_order(texts: Iterable[str]) -> str:
     """Whether the day or the month comes first in dates with slashes; the day if unclear."""
+    return MONTH_FIRST if any(second > 12 for _, second in _slashed(texts)) else DAY_FIRST
+
+
+def shows_order(texts: Iterable[str]) -> bool:
+    """Whether these dates have one order: none with slashes, or one with a day above 12."""
+    found = _slashed(texts)
+    return not found or any(max(pair) > 12 for pair in found)
+
+
+def _slashed(texts: Iterable[str]) -> list[tuple[int, int]]:
+    """The first two numbers of the dates with slashes and the year at the end."""
     found = (re.fullmatch(_DATES[1], text) or re.fullmatch(_DATES[2], text) for text in texts)
-    slashes = [match for match in found if match and match["mark"] == "/"]
-    return MONTH_FIRST if any(int(match["b"]) > 12 for match in slashes) else DAY_FIRST
+    return [(int(one["a"]), int(one["b"])) for one in found if one and one["mark"] == "/"]
 
 
 def read_date(text: str, order: str) -> dt.datetime:
