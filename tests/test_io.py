@@ -75,6 +75,20 @@ def test_options_say_what_is_not_to_be_inferred(table):
         read_table(table, delimiter=";;")
 
 
+def test_words_for_missing_values_that_nothing_matches_are_noted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("air temp,b,c\n1,k.A.,2\n2,5,3\n")
+    words = ["air temp=-9999", "b=k.a.", "zzz", "c=4"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = read_table([path, path], missing=words, drop="c")
+    notes = [str(one.message) for one in caught if "matched" in str(one.message)]
+    assert notes == ["missing: 'air temp=-9999', 'zzz' matched no text in the table."]
+    assert table.schema.metadata is None
+    with pytest.raises(UserError, match=r"got 'airtemp=-9999'\. Did you mean 'air temp'"):
+        read_table(path, missing=["airtemp=-9999"])
+
+
 def test_labels_stay_as_they_are_written(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,kind\n1,01\n2,n/a\n")

@@ -1,6 +1,7 @@
 """The project file: options written once, beside the data."""
 
 import csv
+import datetime as dt
 import json
 import re
 import tomllib
@@ -414,3 +415,47 @@ def test_a_grade_called_good_is_not_the_normal_label_unless_most_rows_have_it(tm
 
     assert "# label =" in drafted(["Ideal"] * 50 + ["Good"] * 12 + ["Fair"] * 4)
     assert 'normal = "Good"' in drafted(["Ideal"] * 8 + ["Good"] * 50 + ["Fair"] * 4)
+
+
+def test_init_reads_dates_as_a_fit_does(tmp_path):
+    path = tmp_path / "t.csv"
+    hours = [dt.datetime(2013, 1, 1) + dt.timedelta(hours=i) for i in range(600)]
+    path.write_text("taken at,x\n" + "".join(f"{t:%m/%d/%Y %H:%M},1.5\n" for t in hours))
+    assert '# time = "taken at"' in run("init", path).stdout
+
+
+def station(folder, *, word_at=0):
+    """A log with words for a missing value among the numbers of two columns."""
+    rows = [[f"{i % 50}.5 °F", f"{i % 40}.25", i % 7] for i in range(100)]
+    rows[word_at][0], rows[word_at][1] = "M", "T"
+    path = folder / "log.csv"
+    path.write_text("air temp,rain,x\n" + "".join("{},{},{}\n".format(*row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("word_at", [0, 99])
+def test_init_proposes_the_words_among_numbers_as_missing_values(tmp_path, word_at):
+    path = station(tmp_path, word_at=word_at)
+    made = run("init", path)
+    assert "'M' in 'air temp', 'T' in 'rain'" in made.stderr
+    assert made.stderr.count("air temp: numbers in °F") == 1
+    project = tmp_path / "eqsep.toml"
+    text = project.read_text()
+    assert '# missing = ["air temp=M", "rain=T"]  # ' in text
+    assert "missing" not in tomllib.loads(text)
+    project.write_text(text.replace("# missing", "missing").replace("0.01", "0.1"))
+    run("fit", path, "--landmarks", 20)
+
+
+def test_the_draft_has_one_line_for_missing_values(tmp_path):
+    run("init", station(tmp_path), "--missing", "rain=T", "--missing", "?")
+    text = (tmp_path / "eqsep.toml").read_text()
+    assert tomllib.loads(text)["missing"] == ["rain=T", "?"]
+    assert text.count("missing = ") == 1
+    assert 'words for a missing value; add "air temp=M"' in text
+
+
+def test_a_key_that_stands_twice_is_named(tmp_path):
+    (tmp_path / "eqsep.toml").write_text('missing = ["-"]\nskip = 1\nmissing = ["?"]\n')
+    error = run("fit", station(tmp_path), code=2).stderr
+    assert "has the key 'missing' twice, in lines 1 and 3: keep one of them." in error

@@ -3,24 +3,26 @@
 import json
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from eqsep.checks import counting_columns, leaking_columns
 from eqsep.cli.console import Screen, arg, flag, opt, print_warnings
 from eqsep.cli.inputs import is_usual_normal
 from eqsep.cli.options import reads_tables
 from eqsep.cli.project import ENDING, NAME, Project
-from eqsep.errors import UserError
+from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
-from eqsep.io.files import TypedPieces, files_of, open_file
+from eqsep.io.files import files_of, joined, mixed_columns, no_rows, open_file, pieces
+from eqsep.io.inference import understood
 from eqsep.io.streams import WESTERN, decoded, raw_stream
 from eqsep.io.text import CsvFile
 from eqsep.labels import usual_normal
@@ -44,6 +46,7 @@ _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so o
 _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
 _LATER = "later rows lie beyond it; remove this line if it matters"
 _BY_NAME = "the label of normal rows, by its name"
+_FEW_WORDS = 5  # of a column that are proposed as missing values
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _SAMPLED = 100_000  # rows that are looked at
@@ -67,7 +70,12 @@ def init(
         raise UserError(f"{path} exists: edit it, or replace it with --force.")
     with print_warnings():
         model = f"{first.stem.split('.')[0] or 'model'}{ENDING}"
-        lines = [*_lines(rows, layout, model=model), *_layout_lines(rows, layout, path.parent)]
+        table, unread = _sample(rows, layout)
+        lines = [
+            *_lines(table, model=model),
+            *_missing_lines(unread, layout),
+            *_layout_lines(rows, layout, path.parent),
+        ]
         text = "\n".join(lines).rstrip() + "\n"
     with written_whole(path) as file:
         file.write(text.encode())
@@ -78,8 +86,7 @@ def init(
     console.print(f"Wrote {path}. {do}, then run: eqsep fit {' '.join(rows)}", markup=False)
 
 
-def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
-    rows = _sample(paths, layout)
+def _lines(rows: Table, *, model: str) -> Iterator[str]:
     best = max(reversed(rows.columns), key=_likeness)  # the last of equal ones
     labels = best if _likeness(best) > 1 else None
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
@@ -142,7 +149,19 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     yield ""
     rate = next((rate for rate in _RATES if n_normal // 2 >= 1 / rate - 1), _RATES[-1])
     yield f"false_alarm_rate = {rate}  # the share of new normal rows that may raise an alarm"
-    yield '# missing = ["-999"]  # words for a missing value, instead of n/a, ?, null, …'
+
+
+def _missing_lines(unread: list[str], layout: Layout) -> Iterator[str]:
+    """The words for a missing value that were given, or those that stand among numbers."""
+    listed = ", ".join(map(_quoted, unread))
+    if layout.missing:
+        why = f"words for a missing value; add {listed}?" if unread else "as given to eqsep init"
+        yield f"missing = {_quoted(list(layout.missing))}  # {why}"
+    elif unread:
+        yield f"# missing = [{listed}]  # CHECK: COLUMN=word; are these missing values?"
+    else:
+        more = "words for a missing value, instead of n/a, ?, null, …; COLUMN=word for one column"
+        yield f'# missing = ["-999"]  # {more}'
     yield ""
 
 
@@ -156,9 +175,8 @@ def _layout_lines(paths: list[str], layout: Layout, folder: Path) -> Iterator[st
         if name == "bad_rows" and value is not None:
             path = os.path.relpath(value.path, folder)
             yield f"bad_rows = {_quoted(path)}  # rows that cannot be read go there"
-        elif value is not None:
-            shown = list(value) if isinstance(value, tuple) else value
-            yield f"{name} = {_quoted(shown)}  # as given to eqsep init"
+        elif value is not None and name != "missing":
+            yield f"{name} = {_quoted(value)}  # as given to eqsep init"
     first = files_of(paths)[0]
     if not Path(first).is_file():
         return
@@ -183,16 +201,28 @@ def _is_western(path: str) -> bool:
     )
 
 
-def _sample(paths: list[str], layout: Layout) -> Table:
-    found, n = [], 0
-    for batch in TypedPieces(paths, list, layout):
-        found.append(batch)
-        n += batch.num_rows
+def _sample(paths: list[str], layout: Layout) -> tuple[Table, list[str]]:
+    """The first rows, read as by a fit, and as "column=word" the words among numbers."""
+    parts, n = [], 0
+    for name, piece in pieces(paths, list, layout=layout):
+        layout.check_missing(piece.schema.names, name=name)
+        parts += [piece] if piece.num_rows else []
+        n += piece.num_rows
         if n >= _SAMPLED:
             break
-    if not found:
-        raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
-    return read_table(pa.concat_tables(found, promote_options="permissive"), name="eqsep init")
+    if not parts:
+        raise no_rows(paths)
+    written = joined(parts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)  # repeated below
+        found = mixed_columns(understood(written, layout))
+        mixed = {one.name: one.words_only for one in found if one.words_only}
+    unread = [f"{name}={word}" for name, words in mixed.items() for word in words[:_FEW_WORDS]]
+    if unread:
+        shown = ", ".join(f"{quoted(words, most=3)} in {name!r}" for name, words in mixed.items())
+        warn(Note(f"Words among numbers or dates: {shown}. See missing in the file."))
+    rows = understood(written, replace(layout, missing=(*(layout.missing or ()), *unread) or None))
+    return read_table(rows, name="eqsep init"), unread
 
 
 def _likeness(column: Column) -> int:

@@ -18,7 +18,14 @@ from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.io import text
 from eqsep.io.dialect import Layout
-from eqsep.io.inference import cast_as, is_text, notation_of, understood, written
+from eqsep.io.inference import (
+    cast_as,
+    is_text,
+    notation_of,
+    note_unmatched,
+    understood,
+    written,
+)
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
 from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged
 from eqsep.io.text import BadRows, CsvFile, JsonFile
@@ -167,6 +174,7 @@ def whole(
     for path in _expected(files_of(paths, noted=True)):
         with open_file(path, layout=layout) as file:
             chosen([*as_text, *but], file.columns, name=file.name)
+            layout.check_missing(file.columns, name=file.name)
             columns = [column for column in file.columns if column not in but]
             if not for_fit and isinstance(file, ArrowFile):
                 columns = file.without_nested(columns)
@@ -178,7 +186,8 @@ def whole(
                     f"in all of them. Pass files of one table."
                 )
             tables.append(table)
-    table = joined(tables)
+    note_unmatched(tables, layout)
+    table = joined(tables).replace_schema_metadata()
     if for_fit and not table.num_rows:
         raise no_rows(paths)
     without_names = table.column_names[:2] == ["c1", "c2"]
@@ -385,8 +394,13 @@ class MixedColumn:
     what: str
     others: Sequence[str]
 
+    @property
+    def words_only(self) -> list[str]:
+        """The others that are not numbers in another notation."""
+        return [other for other in self.others if not is_number(other)]
+
     def words(self) -> dict[str, str]:
-        word = next((f"{self.name}={o}" for o in self.others if not is_number(o)), "")
+        word = next((f"{self.name}={other}" for other in self.words_only), "")
         hint = "Correct it, leave the column out (drop), or call it categorical."
         if word:
             hint += f" If that is a missing value, pass missing=[{word!r}]."

@@ -201,6 +201,20 @@ def is_date(text: str, order: str) -> bool:
     return False
 
 
+def value_of(text: str) -> float | None:
+    """The value of a number without thousands or unit; None if three digits may be thousands."""
+    found = re.fullmatch(r"[+-]?(\d+)(?:[.,](\d*))?", text)
+    if found is None or (len(found[2] or "") == 3 and len(found[1]) <= 3):
+        return None
+    return float(text.replace(",", "."))
+
+
+def is_same(word: str, text: str) -> bool:
+    """Whether a text is this word, in any case, or a number of the same value."""
+    value = value_of(word)
+    return word.casefold() == text.casefold() or (value is not None and value == value_of(text))
+
+
 def is_ruler(row: Sequence[str]) -> bool:
     drawn = "".join(row).replace(" ", "")
     return len(drawn) > len(row) and set(drawn) <= set("-=+:|_")
