@@ -459,3 +459,21 @@ def test_a_key_that_stands_twice_is_named(tmp_path):
     (tmp_path / "eqsep.toml").write_text('missing = ["-"]\nskip = 1\nmissing = ["?"]\n')
     error = run("fit", station(tmp_path), code=2).stderr
     assert "has the key 'missing' twice, in lines 1 and 3: keep one of them." in error
+
+
+def test_a_fit_lists_all_columns_with_words_among_numbers(tmp_path):
+    path = station(tmp_path)
+    error = run("fit", path, "--out", tmp_path / "m", code=2).stderr
+    assert "Column 'air temp' holds numbers and also 'M'. Column 'rain' holds numbers and" in error
+    assert "pass --missing 'air temp=M' --missing 'rain=T'." in error
+    (tmp_path / "eqsep.toml").write_text('model = "m"\n')
+    assert "add 'air temp=M', 'rain=T' to missing in" in run("fit", path, code=2).stderr
+
+
+def test_a_title_and_a_header_without_rows_are_a_table_without_rows(fitted, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Report of June;;;;;\nconfidential\n\nid;heat;load;note;day;status\n")
+    for words in (["init", path], ["fit", path, "--out", tmp_path / "m"]):
+        error = run(*words, code=2).stderr
+        assert "t.csv has no rows: expected a header and rows below it." in error
+    assert "0 rows, 0 alarms" in run("score", fitted / "sensors.eqsep", path).stderr

@@ -46,7 +46,6 @@ _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so o
 _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
 _LATER = "later rows lie beyond it; remove this line if it matters"
 _BY_NAME = "the label of normal rows, by its name"
-_FEW_WORDS = 5  # of a column that are proposed as missing values
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _SAMPLED = 100_000  # rows that are looked at
@@ -216,8 +215,8 @@ def _sample(paths: list[str], layout: Layout) -> tuple[Table, list[str]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Note)  # repeated below
         found = mixed_columns(understood(written, layout))
-        mixed = {one.name: one.words_only for one in found if one.words_only}
-    unread = [f"{name}={word}" for name, words in mixed.items() for word in words[:_FEW_WORDS]]
+        mixed = {one.name: one.few_words for one in found if one.few_words}
+    unread = [f"{name}={word}" for name, words in mixed.items() for word in words]
     if unread:
         shown = ", ".join(f"{quoted(words, most=3)} in {name!r}" for name, words in mixed.items())
         warn(Note(f"Words among numbers or dates: {shown}. See missing in the file."))

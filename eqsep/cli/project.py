@@ -42,8 +42,8 @@ class Project:
         try:
             text = path.read_text(encoding="utf-8")
             for number, line in enumerate(text.splitlines(), 1):
-                if key := re.match(r"\s*(\w+)\s*=", line):
-                    lines.setdefault(key[1], []).append(number)
+                if found := re.match(r"\s*(\w+)\s*=", line):
+                    lines.setdefault(found[1], []).append(number)
             content = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             twice = next((key for key in lines if len(lines[key]) > 1), None)

@@ -265,6 +265,8 @@ def _after_titles(form: _Form) -> _Form:
     n = next((i for i, n_values in enumerate(first) if n_values > 1), len(first))
     header, *below = [row for row, _ in form.rows[n:]] if 0 < n < len(form.rows) else [[]]
     width = Counter(map(len, below)).most_common(1)[0][0] if len(below) > 1 else 0
+    if not below:  # no rows at all: the last line names the columns
+        width = len(header) if len({*map(str.strip, header), ""}) == len(header) + 1 else 0
     has_names = len(header) == width > 1 and not any(map(is_number, header))
     return replace(form, titles=n) if has_names else form
 

@@ -48,6 +48,7 @@ _USUAL = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare
 _FIRST = 1000  # rows that are looked at before all of them
 _WIDE = 5  # times as many columns as rows
 _FEW = 20  # distinct values; in a column of numbers or dates, one of them has a digit
+_FEW_WORDS = 5  # of a column that are proposed as missing values
 _SCORED = ["score", "p_value", "alarm", "kind"]  # columns of scores that eqsep wrote
 _LONGEST_HEADER = 2**20  # bytes
 _LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
@@ -395,12 +396,12 @@ class MixedColumn:
     others: Sequence[str]
 
     @property
-    def words_only(self) -> list[str]:
-        """The others that are not numbers in another notation."""
-        return [other for other in self.others if not is_number(other)]
+    def few_words(self) -> list[str]:
+        """The first of the others that are not numbers in another notation."""
+        return [other for other in self.others if not is_number(other)][:_FEW_WORDS]
 
     def words(self) -> dict[str, str]:
-        word = next((f"{self.name}={other}" for other in self.words_only), "")
+        word = next((f"{self.name}={other}" for other in self.few_words), "")
         hint = "Correct it, leave the column out (drop), or call it categorical."
         if word:
             hint += f" If that is a missing value, pass missing=[{word!r}]."

@@ -97,8 +97,8 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
         words, names = sorted(gone, key=str.casefold), sorted(set().union(*gone.values()))
         message = f"Taken as missing: {quoted(words)} in {quoted(names, most=4)}."
         warn(Note(message, topic="missing_words", words=", ".join(filter(None, MISSING))))
-    found = {MATCHED: json.dumps(sorted(matched)).encode()} if matched else None
-    return pa.table(columns, schema=pa.schema(fields, metadata=found))
+    marked = {MATCHED: json.dumps(sorted(matched)).encode()} if matched else None
+    return pa.table(columns, schema=pa.schema(fields, metadata=marked))
 
 
 def note_unmatched(tables: Sequence[pa.Table], layout: Layout) -> None:
