@@ -477,3 +477,32 @@ def test_a_title_and_a_header_without_rows_are_a_table_without_rows(fitted, tmp_
         error = run(*words, code=2).stderr
         assert "t.csv has no rows: expected a header and rows below it." in error
     assert "0 rows, 0 alarms" in run("score", fitted / "sensors.eqsep", path).stderr
+
+
+def draft(folder, header, rows, *options):
+    path = folder / "t.csv"
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]))
+    run("init", path, "--force", *options)
+    return (folder / "eqsep.toml").read_text()
+
+
+def test_init_proposes_groups_by_the_last_word_of_their_names(tmp_path):
+    rows = [(["JFK", "LGA"][i % 2], ["up", "down"][i % 2], i % 9 / 2) for i in range(60)]
+    text = draft(tmp_path, "Weather station,station mode,x", rows)
+    assert '# group = "Weather station"  # if rows of one machine' in text
+    assert 'keep = ["Weather station"]' in text
+
+
+def test_init_counts_labels_as_a_fit_does_and_shows_other_candidates(tmp_path):
+    kinds = ["heart", "liver", "lungs"]
+    labels = ["OK", "ok ", "OK", "bad"]
+    rows = [(i % 9 / 2, labels[i % 4], kinds[i % 3]) for i in range(60)]
+    text = draft(tmp_path, "x,status,cause", rows)
+    assert 'label = "status"  # OK (45), bad (15)' in text
+    assert '\nnormal = "OK"  # the label of normal rows, by its name' in text
+    assert '# or label = "cause"?  # heart (20), liver (20), lungs (20)' in text
+    text = draft(tmp_path, "x,status,cause", rows, "--label", "cause")
+    assert '\nlabel = "cause"  # heart (20)' in text
+    assert "or label" not in text
+    error = run("init", tmp_path / "t.csv", "--force", "--label", "casue", code=2).stderr
+    assert "has no column 'casue'" in error
