@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from invoking import CliRunner
 
+from eqsep import Detector
 from eqsep.cli import app, option_defaults, with_model
 from eqsep.cli.project import Project
+from eqsep.detector import Config
 from eqsep.errors import UserError
 
 
@@ -506,3 +508,29 @@ def test_init_counts_labels_as_a_fit_does_and_shows_other_candidates(tmp_path):
     assert "or label" not in text
     error = run("init", tmp_path / "t.csv", "--force", "--label", "casue", code=2).stderr
     assert "has no column 'casue'" in error
+
+
+@pytest.mark.parametrize(
+    ("command", "key"), [("fit", "model"), ("test", "label"), ("info", "model")]
+)
+def test_help_says_that_the_project_file_may_give_what_is_required(command, key):
+    words = re.sub(r"[\s│]+", " ", run(command, "--help").stdout)
+    assert f"; or set {key} in eqsep.toml." in words
+
+
+def test_several_missing_columns_are_named_in_the_plural(fitted, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,day\n1,2025-01-01\n")
+    error = run("score", fitted / "sensors.eqsep", path, "--keep", "id", code=2).stderr
+    assert "Columns 'heat', 'load' are missing: the model was fitted with them, and" in error
+    path.write_text("id,day,heat\n1,2025-01-01,2\n")
+    error = run("score", fitted / "sensors.eqsep", path, "--keep", "id", code=2).stderr
+    assert "Column 'load' is missing: the model was fitted with it, and" in error
+
+
+def test_info_shows_many_weighted_rows_as_a_whole_number(tmp_path):
+    quick = Detector(false_alarm_rate=0.05, n_landmarks=20, config=Config.fast())
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    quick.fit(X, sample_weight=np.full(400, 0.777)).save(tmp_path / "m.eqsep")
+    learnt = re.search(r"learnt +(\S+) normal", run("info", tmp_path / "m.eqsep").stdout)
+    assert learnt[1].isdigit()

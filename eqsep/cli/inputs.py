@@ -120,10 +120,13 @@ def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
         used = [name for name, column in learnt.items() if column is not None]
         absent = [column for column in used if column not in there]
         if absent:
+            many = len(absent) > 1
+            columns = f"Columns {quoted(absent)} are" if many else f"Column {absent[0]!r} is"
+            it = "them" if many else "it"
             raise UserError(
-                f"Column {quoted(absent)} is missing: the model was fitted with it, and the table "
-                f"has {quoted(there)}. Add its values (rows without them may raise alarms), or fit "
-                f"without it."
+                f"{columns} missing: the model was fitted with {it}, and the table has "
+                f"{quoted(there)}. Add {'their' if many else 'its'} values (rows without them may "
+                f"raise alarms), or fit without {it}."
                 f"{did_you_mean(absent, [column for column in there if column not in used])}"
             )
         _check_groups(plan, more, there)
