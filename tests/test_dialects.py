@@ -355,7 +355,7 @@ def test_the_list_of_what_is_missing_is_that_which_is_used(tmp_path):
     path.write_text("a,b\n1,k.A.\n2,#DIV/0!\n3,5\n")
     table, (note,) = read(path)
     assert table.column("b").to_pylist() == [None, None, 5]
-    assert note == "Taken as missing: '#div/0!', 'k.a.' in 'b'."
+    assert note == "Taken as missing: '#DIV/0!', 'k.A.' in 'b'."
     table, notes = read(path, Layout(missing=("k.A.",)))  # somebody knows what is missing
     assert table.column("b").to_pylist() == [None, "#DIV/0!", "5"]
     assert notes == []
@@ -547,3 +547,12 @@ def test_a_decimal_mark_is_known_if_some_number_shows_it():
 def test_dates_are_read_by_day_and_by_the_name_of_the_month():
     assert read_date("31.12.2024", "day first") == dt.datetime(2024, 12, 31)
     assert read_date("Dec 31, 2024 5:04 PM", "day first") == dt.datetime(2024, 12, 31, 17, 4)
+
+
+def test_a_number_for_a_missing_value_is_found_by_its_value(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n-9999.0,1.000\n-9999,1\n7.5,-9999.0\n8.5,1.0\n")
+    table, _ = read(path, Layout(missing=("a=-9999", "b=1")))
+    assert table.column("a").to_pylist() == [None, None, 7.5, 8.5]
+    assert table.column("b").to_pylist() == [1, None, -9999, None]  # 1.000 may be a thousand
+    assert read_like(path, table) == {"a": [None, None, 7.5, 8.5], "b": [1, None, -9999, None]}

@@ -1,5 +1,6 @@
 """`eqsep.io`: what the command reads, Python reads, in one call."""
 
+import datetime as dt
 import gzip
 import warnings
 from functools import partial
@@ -72,6 +73,20 @@ def test_options_say_what_is_not_to_be_inferred(table):
         read_table(table, lable=";")
     with pytest.raises(UserError, match="delimiter must be one character"):
         read_table(table, delimiter=";;")
+
+
+def test_words_for_missing_values_that_nothing_matches_are_noted(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("air temp,b,c\n1,k.A.,2\n2,5,3\n")
+    words = ["air temp=-9999", "b=k.a.", "zzz", "c=4"]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        table = read_table([path, path], missing=words, drop="c")
+    notes = [str(one.message) for one in caught if "matched" in str(one.message)]
+    assert notes == ["missing: 'air temp=-9999', 'zzz' matched no text in the table."]
+    assert table.schema.metadata is None
+    with pytest.raises(UserError, match=r"got 'airtemp=-9999'\. Did you mean 'air temp'"):
+        read_table(path, missing=["airtemp=-9999"])
 
 
 def test_labels_stay_as_they_are_written(tmp_path):
@@ -167,6 +182,18 @@ def test_batches_have_the_types_of_the_first_rows(tmp_path):
     joined = pa.concat_tables(tables)
     assert joined.column("x").to_pylist() == whole.column("x").to_pylist()
     assert joined.column("day").to_pylist() == whole.column("day").to_pylist()
+
+
+def test_batches_of_dates_are_read_in_the_order_that_later_rows_show(tmp_path):
+    path = tmp_path / "t.csv"
+    hours = [dt.datetime(2013, 1, 1) + dt.timedelta(hours=i) for i in range(600)]
+    path.write_text("taken at,x\n" + "".join(f"{t:%m/%d/%Y %H:%M},1.5\n" for t in hours))
+    with (
+        pytest.warns(Note, match="taken at: dates, month first"),
+        open_table(path) as batches,
+    ):
+        (batch,) = batches
+    assert batch.column("taken at").to_pylist() == hours
 
 
 def test_a_later_value_of_another_type_is_refused_with_its_row(tmp_path):

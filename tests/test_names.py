@@ -111,6 +111,9 @@ def test_no_promise_is_said_to_be_made_where_kinds_have_too_few_rows_for_one():
     told = name_lines(counted(kind, kind, **none))
     assert told["sets of kinds"].endswith("alarms have theirs, no promise was made")
     assert told["called unseen"].endswith("rows of seen kinds; no promise was made")
+    assert (
+        "of 1 named alarm of seen kinds" in name_lines(counted(["pump"], ["pump"]))["names right"]
+    )
 
 
 def test_the_calibration_error_is_the_mean_distance_of_probability_and_share():

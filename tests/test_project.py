@@ -1,6 +1,7 @@
 """The project file: options written once, beside the data."""
 
 import csv
+import datetime as dt
 import json
 import re
 import tomllib
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from invoking import CliRunner
 
+from eqsep import Detector
 from eqsep.cli import app, option_defaults, with_model
 from eqsep.cli.project import Project
+from eqsep.detector import Config
 from eqsep.errors import UserError
 
 
@@ -414,3 +417,120 @@ def test_a_grade_called_good_is_not_the_normal_label_unless_most_rows_have_it(tm
 
     assert "# label =" in drafted(["Ideal"] * 50 + ["Good"] * 12 + ["Fair"] * 4)
     assert 'normal = "Good"' in drafted(["Ideal"] * 8 + ["Good"] * 50 + ["Fair"] * 4)
+
+
+def test_init_reads_dates_as_a_fit_does(tmp_path):
+    path = tmp_path / "t.csv"
+    hours = [dt.datetime(2013, 1, 1) + dt.timedelta(hours=i) for i in range(600)]
+    path.write_text("taken at,x\n" + "".join(f"{t:%m/%d/%Y %H:%M},1.5\n" for t in hours))
+    assert '# time = "taken at"' in run("init", path).stdout
+
+
+def station(folder, *, word_at=0):
+    """A log with words for a missing value among the numbers of two columns."""
+    rows = [[f"{i % 50}.5 °F", f"{i % 40}.25", i % 7] for i in range(100)]
+    rows[word_at][0], rows[word_at][1] = "M", "T"
+    path = folder / "log.csv"
+    path.write_text("air temp,rain,x\n" + "".join("{},{},{}\n".format(*row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("word_at", [0, 99])
+def test_init_proposes_the_words_among_numbers_as_missing_values(tmp_path, word_at):
+    path = station(tmp_path, word_at=word_at)
+    made = run("init", path)
+    assert "'M' in 'air temp', 'T' in 'rain'" in made.stderr
+    assert made.stderr.count("air temp: numbers in °F") == 1
+    project = tmp_path / "eqsep.toml"
+    text = project.read_text()
+    assert '# missing = ["air temp=M", "rain=T"]  # ' in text
+    assert "missing" not in tomllib.loads(text)
+    project.write_text(text.replace("# missing", "missing").replace("0.01", "0.1"))
+    run("fit", path, "--landmarks", 20)
+
+
+def test_the_draft_has_one_line_for_missing_values(tmp_path):
+    run("init", station(tmp_path), "--missing", "rain=T", "--missing", "?")
+    text = (tmp_path / "eqsep.toml").read_text()
+    assert tomllib.loads(text)["missing"] == ["rain=T", "?"]
+    assert text.count("missing = ") == 1
+    assert 'words for a missing value; add "air temp=M"' in text
+
+
+def test_a_key_that_stands_twice_is_named(tmp_path):
+    (tmp_path / "eqsep.toml").write_text('missing = ["-"]\nskip = 1\nmissing = ["?"]\n')
+    error = run("fit", station(tmp_path), code=2).stderr
+    assert "has the key 'missing' twice, in lines 1 and 3: keep one of them." in error
+
+
+def test_a_fit_lists_all_columns_with_words_among_numbers(tmp_path):
+    path = station(tmp_path)
+    error = run("fit", path, "--out", tmp_path / "m", code=2).stderr
+    assert "Column 'air temp' holds numbers and also 'M'. Column 'rain' holds numbers and" in error
+    assert "pass --missing 'air temp=M' --missing 'rain=T'." in error
+    (tmp_path / "eqsep.toml").write_text('model = "m"\n')
+    assert "add 'air temp=M', 'rain=T' to missing in" in run("fit", path, code=2).stderr
+
+
+def test_a_title_and_a_header_without_rows_are_a_table_without_rows(fitted, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Report of June;;;;;\nconfidential\n\nid;heat;load;note;day;status\n")
+    for words in (["init", path], ["fit", path, "--out", tmp_path / "m"]):
+        error = run(*words, code=2).stderr
+        assert "t.csv has no rows: expected a header and rows below it." in error
+    assert "0 rows, 0 alarms" in run("score", fitted / "sensors.eqsep", path).stderr
+
+
+def draft(folder, header, rows, *options):
+    path = folder / "t.csv"
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]))
+    run("init", path, "--force", *options)
+    return (folder / "eqsep.toml").read_text()
+
+
+def test_init_proposes_groups_by_the_last_word_of_their_names(tmp_path):
+    rows = [(["JFK", "LGA"][i % 2], ["up", "down"][i % 2], i % 9 / 2) for i in range(60)]
+    text = draft(tmp_path, "Weather station,station mode,x", rows)
+    assert '# group = "Weather station"  # if rows of one machine' in text
+    assert 'keep = ["Weather station"]' in text
+
+
+def test_init_counts_labels_as_a_fit_does_and_shows_other_candidates(tmp_path):
+    kinds = ["heart", "liver", "lungs"]
+    labels = ["OK", "ok ", "OK", "bad"]
+    rows = [(i % 9 / 2, labels[i % 4], kinds[i % 3]) for i in range(60)]
+    text = draft(tmp_path, "x,status,cause", rows)
+    assert 'label = "status"  # OK (45), bad (15)' in text
+    assert '\nnormal = "OK"  # the label of normal rows, by its name' in text
+    assert '# or label = "cause"?  # heart (20), liver (20), lungs (20)' in text
+    text = draft(tmp_path, "x,status,cause", rows, "--label", "cause")
+    assert '\nlabel = "cause"  # heart (20)' in text
+    assert "or label" not in text
+    error = run("init", tmp_path / "t.csv", "--force", "--label", "casue", code=2).stderr
+    assert "has no column 'casue'" in error
+
+
+@pytest.mark.parametrize(
+    ("command", "key"), [("fit", "model"), ("test", "label"), ("info", "model")]
+)
+def test_help_says_that_the_project_file_may_give_what_is_required(command, key):
+    words = re.sub(r"[\s│]+", " ", run(command, "--help").stdout)
+    assert f"; or set {key} in eqsep.toml." in words
+
+
+def test_several_missing_columns_are_named_in_the_plural(fitted, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("id,day\n1,2025-01-01\n")
+    error = run("score", fitted / "sensors.eqsep", path, "--keep", "id", code=2).stderr
+    assert "Columns 'heat', 'load' are missing: the model was fitted with them, and" in error
+    path.write_text("id,day,heat\n1,2025-01-01,2\n")
+    error = run("score", fitted / "sensors.eqsep", path, "--keep", "id", code=2).stderr
+    assert "Column 'load' is missing: the model was fitted with it, and" in error
+
+
+def test_info_shows_many_weighted_rows_as_a_whole_number(tmp_path):
+    quick = Detector(false_alarm_rate=0.05, n_landmarks=20, config=Config.fast())
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    quick.fit(X, sample_weight=np.full(400, 0.777)).save(tmp_path / "m.eqsep")
+    learnt = re.search(r"learnt +(\S+) normal", run("info", tmp_path / "m.eqsep").stdout)
+    assert learnt[1].isdigit()

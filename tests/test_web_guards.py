@@ -48,6 +48,7 @@ NEEDS = {
     ("POST", f"{API}/verdicts"): ("judge", {"rows": [1], "verdict": "unsure"}),
     ("POST", f"{API}/verdicts/1/undo"): ("judge", None),
     ("POST", f"{API}/verdicts/undo"): ("judge", {"verdicts": [1]}),
+    ("POST", f"{API}/models/machines/groups"): ("judge", {"rows": [1], "name": "x"}),
     ("POST", f"{API}/models/machines/learn"): ("judge", {"rows": [GOOD], "labels": ["normal"]}),
     ("POST", f"{API}/models/machines/replay"): ("judge", None),
     ("POST", f"{API}/models/machines/settings"): ("admin", {"entity": "machine"}),

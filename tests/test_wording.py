@@ -15,6 +15,7 @@ from invoking import all_commands
 from eqsep import Detector, Monitor, checks
 from eqsep.checks import check_dependence
 from eqsep.cli.console import HINTS, OPTIONS, in_command, option, see_section
+from eqsep.cli.inputs import InputSpec
 from eqsep.cli.project import KEYS, Project, current_project
 from eqsep.datasets.home import data_file
 from eqsep.detector import Config
@@ -26,6 +27,7 @@ from eqsep.distributed.units import WorkerDiedError
 from eqsep.errors import EqsepWarning, Message, ParameterError, UserError
 from eqsep.evaluation import Learning, Schedule, backtest
 from eqsep.evaluation.assessment import Review
+from eqsep.io.dialect import Layout
 from eqsep.io.files import mixed_columns
 from eqsep.io.text import not_divided
 from eqsep.labels import read_labels, read_row_labels
@@ -55,6 +57,11 @@ def table(**columns):
 def mixed(columns):
     (found,) = mixed_columns(pa.table(columns))
     return UserError(**found.words())
+
+
+def two_mixed():
+    texts = [*map(str, range(60)), "M"]
+    return InputSpec(["t.csv"], Layout()).typed(pa.table({"A": texts, "B": texts}))
 
 
 def counting():
@@ -223,6 +230,10 @@ SAID = {  # how each topic comes about, and words of the command on it
         lambda: mixed({"A": [*map(str, range(60)), "none there"]}),
         "pass --missing 'A=none there'.",
     ),
+    "mixed_columns": (
+        two_mixed,
+        "If these are missing values, pass --missing 'A=M' --missing 'B=M'.",
+    ),
     "ragged_row": (
         lambda: not_divided("t.csv", "CSV parse error: Expected 2 columns, got 3: 1,2,3"),
         "set such rows aside with --bad-rows FILE.",
@@ -291,6 +302,7 @@ IN_PROJECT = {
     "higher_rate": "Add at least 138 normal rows, or set false_alarm_rate = 0.04 in eqsep.toml.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss",
     "mixed_column_or_missing": "If that is a missing value, add 'A=none there' to missing in eqsep",
+    "mixed_columns": "If these are missing values, add 'A=M', 'B=M' to missing in eqsep.toml.",
     "no_label": "Leave out label in eqsep.toml to learn all rows",
     "no_windows": "Leave out window in eqsep.toml.",
     "ragged_row": 'set such rows aside with bad_rows = "FILE" in eqsep.toml.',

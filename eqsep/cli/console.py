@@ -437,6 +437,8 @@ HINTS = {  # by topic, made of the message's fields
     "mixed_column": "Correct it, leave the column out with --drop, or take it with --categorical.",
     "mixed_column_or_missing": "Correct it, leave the column out with --drop, or take it with "
     "--categorical. If that is a missing value, pass --missing {word!r}.",
+    "mixed_columns": "Correct them, leave the columns out with --drop, or take them with "
+    "--categorical. If these are missing values, pass --missing {word}.",
     "ragged_row": "Correct it, or set such rows aside with --bad-rows FILE.",
     "damaged_watch": "Name another file as --state: it will be written.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss, or neither.",

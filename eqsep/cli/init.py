@@ -3,24 +3,26 @@
 import json
 import os
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from eqsep.checks import counting_columns, leaking_columns
 from eqsep.cli.console import Screen, arg, flag, opt, print_warnings
-from eqsep.cli.inputs import is_usual_normal
+from eqsep.cli.inputs import folded, is_usual_normal
 from eqsep.cli.options import reads_tables
 from eqsep.cli.project import ENDING, NAME, Project
-from eqsep.errors import UserError
+from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
-from eqsep.io.files import TypedPieces, files_of, open_file
+from eqsep.io.files import chosen, files_of, joined, mixed_columns, no_rows, open_file, pieces
+from eqsep.io.inference import understood
 from eqsep.io.streams import WESTERN, decoded, raw_stream
 from eqsep.io.text import CsvFile
 from eqsep.labels import usual_normal
@@ -37,6 +39,10 @@ _GROUP_NAMES = {
     *("maschine", "anlage", "gerät", "charge", "los", "patient_nr", "karte", "kunde"),
     *("user_id", "batch", "batch_id", "lot", "session", "session_id", "engine", "engine_id"),
 }
+_GROUP_WORDS = {"station", "line", "pump", "site", "plant", "robot", "turbine", "vehicle", "meter"}
+_GROUP_WORDS |= {name for name in _GROUP_NAMES if "_" not in name}  # last in the name of texts
+_ID_WORDS = {"id", "nr", "no", "name", "number", "code"}  # after such a word
+_MANY_ROWS = 10  # of each group, at least on average
 _TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
 _TIME_WORDS = _TIME_NAMES | {"epoch", "unix", "zeit", "zeitstempel", "datum"}
 _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
@@ -55,6 +61,7 @@ _DISTINCT = 0.95  # of the rows: texts that differ so often are ids
 def init(
     rows: list[str] = arg(..., "FILE", "The table: a file or a folder of files."),
     out: Path | None = opt(None, "FILE", "Project file (default: eqsep.toml next to the data)."),
+    label: str | None = opt(None, "COLUMN", "The label column (default: the likeliest)."),
     force: bool = flag("--force", "Replace an existing file."),
     *,
     layout: Layout,
@@ -67,7 +74,12 @@ def init(
         raise UserError(f"{path} exists: edit it, or replace it with --force.")
     with print_warnings():
         model = f"{first.stem.split('.')[0] or 'model'}{ENDING}"
-        lines = [*_lines(rows, layout, model=model), *_layout_lines(rows, layout, path.parent)]
+        table, unread = _sample(rows, layout, label=label)
+        lines = [
+            *_lines(table, model=model, label=label),
+            *_missing_lines(unread, layout),
+            *_layout_lines(rows, layout, path.parent),
+        ]
         text = "\n".join(lines).rstrip() + "\n"
     with written_whole(path) as file:
         file.write(text.encode())
@@ -78,17 +90,18 @@ def init(
     console.print(f"Wrote {path}. {do}, then run: eqsep fit {' '.join(rows)}", markup=False)
 
 
-def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
-    rows = _sample(paths, layout)
+def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     best = max(reversed(rows.columns), key=_likeness)  # the last of equal ones
     labels = best if _likeness(best) > 1 else None
+    if label is not None:
+        labels = next(column for column in rows.columns if column.name == label)
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
     yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
     yield ""
     last = rows.columns[-1]
-    has_few = last.kind in ("text", "number", "boolean") and 1 < len(last.counts()) <= _FEW_LABELS
+    has_few = _may_be_labels(last, most=_FEW_LABELS)
     likely = last if labels is None and has_few else labels
-    counts = Counter[str]() if likely is None else likely.counts()
+    counts = Counter[str]() if likely is None else _label_counts(likely)
     normal, why = _normal(counts) if counts else ("", "")
     n_normal = rows.n_rows
     if likely is None:
@@ -101,6 +114,11 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
         unknown = "" if why == _BY_NAME else "# "
         yield f"{unknown}normal = {_quoted(normal)}  # {why}"
+        if label is None and len(counts) == 2:
+            for other in (column for column in rows.columns if column is not labels):
+                is_last = other is last and other.kind == "text" and _may_be_labels(other)
+                if (_likeness(other) > 1 or is_last) and len(kinds := _label_counts(other)) > 2:
+                    yield f"# or label = {_quoted(other.name)}?  # {_shown(kinds)}"
     yield ""
     if likely is None:
         yield "# Columns to leave out: ids and dates. With a label, eqsep fit warns of columns that"
@@ -116,8 +134,7 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
         yield f"    # {_quoted(name)},  # {why}"
     yield "]"
     times = _time_columns(others)
-    named = [column for column in others if column.name.casefold() in _GROUP_NAMES]
-    groups = [column.name for column in named if _repeats(column, rows.n_rows)]
+    groups = [column.name for column in others if _may_be_group(column, rows.n_rows)]
     kept = [column.name for column in others if column.name in (*drops, *times[:1], *groups)]
     if kept:
         yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"
@@ -142,7 +159,19 @@ def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     yield ""
     rate = next((rate for rate in _RATES if n_normal // 2 >= 1 / rate - 1), _RATES[-1])
     yield f"false_alarm_rate = {rate}  # the share of new normal rows that may raise an alarm"
-    yield '# missing = ["-999"]  # words for a missing value, instead of n/a, ?, null, …'
+
+
+def _missing_lines(unread: list[str], layout: Layout) -> Iterator[str]:
+    """The words for a missing value that were given, or those that stand among numbers."""
+    listed = ", ".join(map(_quoted, unread))
+    if layout.missing:
+        why = f"words for a missing value; add {listed}?" if unread else "as given to eqsep init"
+        yield f"missing = {_quoted(list(layout.missing))}  # {why}"
+    elif unread:
+        yield f"# missing = [{listed}]  # CHECK: COLUMN=word; are these missing values?"
+    else:
+        more = "words for a missing value, instead of n/a, ?, null, …; COLUMN=word for one column"
+        yield f'# missing = ["-999"]  # {more}'
     yield ""
 
 
@@ -156,9 +185,8 @@ def _layout_lines(paths: list[str], layout: Layout, folder: Path) -> Iterator[st
         if name == "bad_rows" and value is not None:
             path = os.path.relpath(value.path, folder)
             yield f"bad_rows = {_quoted(path)}  # rows that cannot be read go there"
-        elif value is not None:
-            shown = list(value) if isinstance(value, tuple) else value
-            yield f"{name} = {_quoted(shown)}  # as given to eqsep init"
+        elif value is not None and name != "missing":
+            yield f"{name} = {_quoted(value)}  # as given to eqsep init"
     first = files_of(paths)[0]
     if not Path(first).is_file():
         return
@@ -183,26 +211,49 @@ def _is_western(path: str) -> bool:
     )
 
 
-def _sample(paths: list[str], layout: Layout) -> Table:
-    found, n = [], 0
-    for batch in TypedPieces(paths, list, layout):
-        found.append(batch)
-        n += batch.num_rows
+def _sample(paths: list[str], layout: Layout, *, label: str | None) -> tuple[Table, list[str]]:
+    """The first rows, read as by a fit, and as "column=word" the words among numbers."""
+    parts, n = [], 0
+    for name, piece in pieces(paths, list, layout=layout):
+        layout.check_missing(piece.schema.names, name=name)
+        chosen([] if label is None else [label], piece.schema.names, name=name)
+        parts += [piece] if piece.num_rows else []
+        n += piece.num_rows
         if n >= _SAMPLED:
             break
-    if not found:
-        raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
-    return read_table(pa.concat_tables(found, promote_options="permissive"), name="eqsep init")
+    if not parts:
+        raise no_rows(paths)
+    written = joined(parts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)  # repeated below
+        found = mixed_columns(understood(written, layout), categorical=[label or ""])
+        mixed = {one.name: one.few_words for one in found if one.few_words}
+    unread = [f"{name}={word}" for name, words in mixed.items() for word in words]
+    if unread:
+        shown = ", ".join(f"{quoted(words, most=3)} in {name!r}" for name, words in mixed.items())
+        warn(Note(f"Words among numbers or dates: {shown}. See missing in the file."))
+    rows = understood(written, replace(layout, missing=(*(layout.missing or ()), *unread) or None))
+    return read_table(rows, name="eqsep init"), unread
+
+
+def _label_counts(column: Column) -> Counter[str]:
+    """The rows of each label; labels that a fit takes for one are one, as most rows spell it."""
+    spelt: dict[str, Counter[str]] = {}
+    for text, n in column.counts().items():
+        spelt.setdefault(folded(text), Counter())[text.strip()] += n
+    return Counter({one.most_common(1)[0][0]: one.total() for one in spelt.values()})
+
+
+def _may_be_labels(column: Column, *, most: int = _MOST_LABELS) -> bool:
+    return column.kind in ("text", "number", "boolean") and 1 < len(_label_counts(column)) <= most
 
 
 def _likeness(column: Column) -> int:
     """How much a column looks like labels, by its name and its values."""
-    if column.kind not in ("text", "boolean", "number"):
+    if not _may_be_labels(column):
         return 0
-    counts = column.counts()
+    counts = _label_counts(column)
     values = set(counts)
-    if not 1 < len(values) <= _MOST_LABELS:
-        return 0
     words = _words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
@@ -245,9 +296,9 @@ def _drops(
             drops[column.name] = f"Unix times: {_LATER}"
     if labels is not None:
         drops.pop(labels.name, None)
-        labelled = labels.texts()
-        kinds = sorted({text for text in labelled if text not in (None, normal)})
-        places = {None: -1, normal: 0} | {kind: i + 1 for i, kind in enumerate(kinds)}
+        labelled = [text and folded(text) for text in labels.texts()]
+        kinds = sorted({text for text in labelled if text not in (None, folded(normal))})
+        places = {None: -1, folded(normal): 0} | {kind: i + 1 for i, kind in enumerate(kinds)}
         code = np.array([places[text] for text in labelled])
         for found in leaking_columns(rows, code, kinds):
             name = found.fields["column"]
@@ -279,7 +330,12 @@ def _is_unix(column: Column) -> bool:
     return any(unit * first <= low and high < unit * last for unit in _UNITS)
 
 
-def _repeats(column: Column, n_rows: int) -> bool:
-    """Whether most rows share their value with others, as rows of a group do."""
+def _may_be_group(column: Column, n_rows: int) -> bool:
+    """Whether a column is named like a machine or run, and several rows share each value."""
     values = column.names()[1] if column.kind in ("text", "mixed") else column.values
-    return 2 * len(np.unique(values)) <= n_rows
+    n_values = len(np.unique(values))
+    if column.name.casefold() in _GROUP_NAMES:
+        return 2 * n_values <= n_rows
+    words = [word for word in _words(column.name) if word not in _ID_WORDS]
+    has_many = 1 < n_values <= n_rows / _MANY_ROWS
+    return column.kind == "text" and words[-1:] != [] and words[-1] in _GROUP_WORDS and has_many

@@ -120,10 +120,13 @@ def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
         used = [name for name, column in learnt.items() if column is not None]
         absent = [column for column in used if column not in there]
         if absent:
+            many = len(absent) > 1
+            columns = f"Columns {quoted(absent)} are" if many else f"Column {absent[0]!r} is"
+            it = "them" if many else "it"
             raise UserError(
-                f"Column {quoted(absent)} is missing: the model was fitted with it, and the table "
-                f"has {quoted(there)}. Add its values (rows without them may raise alarms), or fit "
-                f"without it."
+                f"{columns} missing: the model was fitted with {it}, and the table has "
+                f"{quoted(there)}. Add {'their' if many else 'its'} values (rows without them may "
+                f"raise alarms), or fit without {it}."
                 f"{did_you_mean(absent, [column for column in there if column not in used])}"
             )
         _check_groups(plan, more, there)
@@ -348,6 +351,7 @@ def folded(text: str) -> str:
     return text.strip().casefold()
 
 
+_MOST_MIXED = 5  # columns that an error describes
 MOST_KINDS = 500  # more labels than that are ids or measurements
 _FINE = {
     *("ok", "okay", "o.k.", "fine", "good", "pass", "passed", "healthy", "benign", "no finding"),
@@ -745,6 +749,23 @@ class InputSpec:
 
     def typed(self, table: pa.Table) -> Table:
         """Rows of a typed table; refuses numbers with words among them, unless they are names."""
-        for mixed in files.mixed_columns(table, categorical=self.names):
-            raise UserError(**mixed.words())
+        mixed = list(files.mixed_columns(table, categorical=self.names))
+        if mixed:
+            raise _mixed(mixed)
         return read_table(files.with_categories(table, self.names), name="Detector")
+
+
+def _mixed(found: Sequence[files.MixedColumn]) -> UserError:
+    """The error for columns of numbers with words among them, with all entries to add."""
+    entries = [f"{one.name}={word}" for one in found for word in one.few_words]
+    if len(entries) < 2:
+        return UserError(**found[0].words())
+    shown = [one.words()["message"] for one in found[:_MOST_MIXED]]
+    shown += [f"So do {len(found) - _MOST_MIXED} more columns."] * (len(found) > _MOST_MIXED)
+    between = " --missing " if current_project.get() is None else ", "
+    return UserError(
+        " ".join(shown),
+        hint=f"If these are missing values, pass missing={entries}.",
+        topic="mixed_columns",
+        word=between.join(map(repr, entries)),
+    )

@@ -32,7 +32,7 @@ from eqsep.tables.reading import Table, text_of
 
 def merge(
     models: list[Path] = console.arg(..., "MODEL", "Models fitted to different rows."),
-    out: Path = options.MODEL_OUT,
+    out: Path = opt(..., "MODEL", "The model to write.", "--out"),
     again: bool = options.AGAIN,
 ) -> None:
     """Merge what several models have learnt; fit them with eqsep fit --like."""
@@ -210,6 +210,7 @@ def _interval(model: Model) -> dict[str, str]:
     return {"interval": f"{ends} for {models}{average}"}
 
 
+_FEW_ROWS = 100  # of which parts are shown
 _NEARLY = 0.9  # of the promised rate
 _SHOWN_ELSEWHERE = (
     *("normal", "false_alarm_rate", "confidence", "unseen_rate"),
@@ -234,7 +235,9 @@ def _rows(model: Model) -> str:
     """How many rows of each kind the sums are over, by their weight, and how many are held out."""
     weights = model.n_learnt.tolist()
     kinds = zip((NORMAL, *model.kinds), weights, strict=True)
-    learnt = ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in kinds)
+    learnt = ", ".join(
+        f"{round(weight, 2 if weight < _FEW_ROWS else 0):,.12g} {kind}" for kind, weight in kinds
+    )
     held_out = model.evidence.held_out
     held = len(held_out.normal), len(held_out.anomalies)
     words = (f"{held[0]:,} {NORMAL}", f"{held[1]:,} anomalous")

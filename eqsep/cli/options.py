@@ -29,9 +29,9 @@ def _split_columns(given: list[str] | None) -> list[str]:
 
 
 _columns = partial(opt, None, "COLUMNS", callback=_split_columns)
-MODEL = arg(..., "MODEL", "A file that eqsep fit wrote.")
+MODEL = arg(..., "MODEL", "A file that eqsep fit wrote; or set model in eqsep.toml.")
 ROWS = arg(..., "FILE", "CSV, JSON lines, Parquet, Arrow, Excel, or folders of them; - is stdin.")
-MODEL_OUT = opt(..., "MODEL", "The model to write.", "--out")
+MODEL_OUT = opt(..., "MODEL", "The model to write; or set model in eqsep.toml.", "--out")
 UNLABELLED = opt(
     "auto", "HOW", "Rows not labelled anomalous: auto, trusted, or doubted (some may be)."
 )
@@ -47,7 +47,7 @@ REPORT = opt(None, "FILE", "Write a report: one HTML page.")
 RAY = opt(None, "ADDRESS", "Run on this Ray cluster; local is this machine.")
 SEED = opt(0, "N", "Random seed: the same number gives the same result.", min=0, max=2**32 - 1)
 
-LABEL = opt(..., "COLUMN", "The label column.")
+LABEL = opt(..., "COLUMN", "The label column; or set label in eqsep.toml.")
 NORMAL = opt(None, "LABEL", 'The label of normal rows (default: "normal", "ok", 0, …); repeatable.')
 NORMAL_HERE = opt(None, "LABEL", "The label of normal rows (default: as in the model); repeatable.")
 TRAINING = {

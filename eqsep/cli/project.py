@@ -38,10 +38,21 @@ class Project:
     @classmethod
     def read(cls, path: Path) -> "Project":
         """The project file at a path; refuses keys and values that no command knows."""
+        lines: dict[str, list[int]] = {}
         try:
             text = path.read_text(encoding="utf-8")
+            for number, line in enumerate(text.splitlines(), 1):
+                if found := re.match(r"\s*(\w+)\s*=", line):
+                    lines.setdefault(found[1], []).append(number)
             content = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            twice = next((key for key in lines if len(lines[key]) > 1), None)
+            if twice is not None and "overwrite" in str(error):
+                first, second = lines[twice][:2]
+                raise UserError(
+                    f"{path} has the key {twice!r} twice, in lines {first} and {second}: keep one "
+                    f"of them."
+                ) from error
             raise UserError(f"{path} is not valid TOML: {error}.") from error
         unknown = [key for key in content if key not in KEYS]
         if unknown:
@@ -56,8 +67,7 @@ class Project:
                 content[key] = str(value)
             elif KEYS[key] == _TEXTS:
                 content[key] = list(map(str, value if isinstance(value, list) else [value]))
-        keys = (re.match(r"\s*(\w+)\s*=", line) for line in text.splitlines())
-        return cls(path, content, {key[1]: n for n, key in enumerate(keys, 1) if key})
+        return cls(path, content, {key: places[-1] for key, places in lines.items()})
 
     def gives(self, key: str) -> bool:
         """Whether the value of an option comes from here."""

@@ -238,7 +238,7 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
 def promise_line(report: AssessmentReport) -> str:
     """How many normal rows raise an alarm, and whether that is what was promised."""
     found = report.assessment
-    alarms = f"{_percent(found.false_alarms)} normal rows"
+    alarms = f"{_percent(found.false_alarms, 'normal row')}"
     if not report.promised:
         return f"{alarms}; {NO_PROMISE}: too few rows calibrate for {report.rate:.2%}"
     if found.promised_for is None:
@@ -254,12 +254,12 @@ def name_lines(names: Names) -> dict[str, str]:
     lines = {}
     if names.right.total:
         forest = "" if names.forest is None else f"; a random forest {names.forest.value:.2%}"
-        lines["names right"] = f"{_percent(names.right)} named alarms of seen kinds{forest}"
+        lines["names right"] = f"{_percent(names.right, 'named alarm')} of seen kinds{forest}"
     elif names.called_unseen.total:
         lines["names right"] = "none to measure: no row of a seen kind raises a named alarm"
     if names.false.count:
         lines["named falsely"] = (
-            f"{_percent(names.false)} alarms with the name of a seen kind are normal rows; the "
+            f"{_percent(names.false, 'alarm')} with the name of a seen kind are normal rows; the "
             f"probability of a name does not count these"
         )
     if names.sets is not None and len(names.seen) > 1:
@@ -267,20 +267,22 @@ def name_lines(names: Names) -> dict[str, str]:
         if names.sets.promised is not None:
             promised = f"promised {names.sets.promised:.0%} if kinds are as common as in the fit"
         lines["sets of kinds"] = (
-            f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered)} alarms have "
-            f"theirs, {promised}"
+            f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered, 'alarm')} "
+            f"have theirs, {promised}"
         )
     if names.called_unseen.total:
         promised = f"promised at most {names.rate:.2%}: {names.judged}"
         promised = NO_PROMISE if names.judged == NO_PROMISE else promised
-        lines["called unseen"] = f"{_percent(names.called_unseen)} rows of seen kinds; {promised}"
+        share = _percent(names.called_unseen, "row")
+        lines["called unseen"] = f"{share} of seen kinds; {promised}"
     if names.power.total:
-        lines["named unseen"] = f"{_percent(names.power)} alarms of unseen kinds"
+        lines["named unseen"] = f"{_percent(names.power, 'alarm')} of unseen kinds"
     return lines
 
 
-def _percent(share: Share) -> str:
-    return f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}] of {share.total:,}"
+def _percent(share: Share, what: str) -> str:
+    found = f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}]"
+    return f"{found} of {counted(share.total, what)}"
 
 
 _Cells = Iterator[tuple[RenderableType, ...]]  # the rows of a table

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from eqsep.errors import ParameterError, UserError, counted, quoted
+from eqsep.errors import ParameterError, UserError, counted, did_you_mean, quoted
 from eqsep.io import notation as marks
 from eqsep.io.notation import MISSING, THOUSANDS, Notation, is_number
 
@@ -76,6 +76,24 @@ class Layout:
         given = self.missing or ()
         own = (w.removeprefix(f"{column}=") for w in given if w.startswith(f"{column}="))
         return (*(word for word in given if "=" not in word), *own)
+
+    def matched(self, column: str, texts: Iterable[str]) -> set[str]:
+        """The entries of `missing` that some of these texts of a column stand for."""
+        words = {word: word.removeprefix(f"{column}=") for word in self.missing or ()}
+        return {
+            entry
+            for entry, word in words.items()
+            if (entry != word or "=" not in word) and any(marks.is_same(word, t) for t in texts)
+        }
+
+    def check_missing(self, columns: Sequence[str], *, name: str) -> None:
+        """Refuse words for missing values of columns that a table does not have."""
+        for word in (word for word in self.missing or () if "=" in word):
+            if not any(word.startswith(f"{column}=") for column in columns):
+                there = f"with a column of {name} ({quoted(columns)})"
+                meant = did_you_mean([word.partition("=")[0]], columns).strip()
+                expected = f"a word, or COLUMN=word {there}"
+                raise ParameterError("missing", expected=expected, got=word, hint=meant)
 
 
 @dataclass(frozen=True)
@@ -247,6 +265,8 @@ def _after_titles(form: _Form) -> _Form:
     n = next((i for i, n_values in enumerate(first) if n_values > 1), len(first))
     header, *below = [row for row, _ in form.rows[n:]] if 0 < n < len(form.rows) else [[]]
     width = Counter(map(len, below)).most_common(1)[0][0] if len(below) > 1 else 0
+    if not below:  # no rows at all: the last line names the columns
+        width = len(header) if len({*map(str.strip, header), ""}) == len(header) + 1 else 0
     has_names = len(header) == width > 1 and not any(map(is_number, header))
     return replace(form, titles=n) if has_names else form
 
@@ -326,7 +346,9 @@ def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | No
     if all(map(_ISO_DATE.match, values)):
         return None
     order = marks.date_order(values)
-    return Notation(dates=order) if all(marks.is_date(value, order) for value in values) else None
+    if not marks.shows_order(values) or not all(marks.is_date(value, order) for value in values):
+        return None
+    return Notation(dates=order)
 
 
 def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> Iterable[str]:

@@ -18,7 +18,14 @@ from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.io import text
 from eqsep.io.dialect import Layout
-from eqsep.io.inference import cast_as, is_text, notation_of, understood, written
+from eqsep.io.inference import (
+    cast_as,
+    is_text,
+    notation_of,
+    note_unmatched,
+    understood,
+    written,
+)
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
 from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged
 from eqsep.io.text import BadRows, CsvFile, JsonFile
@@ -41,6 +48,7 @@ _USUAL = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare
 _FIRST = 1000  # rows that are looked at before all of them
 _WIDE = 5  # times as many columns as rows
 _FEW = 20  # distinct values; in a column of numbers or dates, one of them has a digit
+_FEW_WORDS = 5  # of a column that are proposed as missing values
 _SCORED = ["score", "p_value", "alarm", "kind"]  # columns of scores that eqsep wrote
 _LONGEST_HEADER = 2**20  # bytes
 _LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
@@ -167,6 +175,7 @@ def whole(
     for path in _expected(files_of(paths, noted=True)):
         with open_file(path, layout=layout) as file:
             chosen([*as_text, *but], file.columns, name=file.name)
+            layout.check_missing(file.columns, name=file.name)
             columns = [column for column in file.columns if column not in but]
             if not for_fit and isinstance(file, ArrowFile):
                 columns = file.without_nested(columns)
@@ -178,7 +187,8 @@ def whole(
                     f"in all of them. Pass files of one table."
                 )
             tables.append(table)
-    table = joined(tables)
+    note_unmatched(tables, layout)
+    table = joined(tables).replace_schema_metadata()
     if for_fit and not table.num_rows:
         raise no_rows(paths)
     without_names = table.column_names[:2] == ["c1", "c2"]
@@ -385,8 +395,13 @@ class MixedColumn:
     what: str
     others: Sequence[str]
 
+    @property
+    def few_words(self) -> list[str]:
+        """The first of the others that are not numbers in another notation."""
+        return [other for other in self.others if not is_number(other)][:_FEW_WORDS]
+
     def words(self) -> dict[str, str]:
-        word = next((f"{self.name}={o}" for o in self.others if not is_number(o)), "")
+        word = next((f"{self.name}={other}" for other in self.few_words), "")
         hint = "Correct it, leave the column out (drop), or call it categorical."
         if word:
             hint += f" If that is a missing value, pass missing=[{word!r}]."

@@ -27,6 +27,7 @@ _MINUS_MOVED = {
 }  # to a minus before the number
 _MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
 _FIRST = 1000  # values of a column that are tried before all of them
+MATCHED = b"eqsep_matched"  # of a table: which words for a missing value its text had
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
     """The table with columns of text, except `as_text`, in types that all their values allow."""
     usual = marks.notations(layout.decimal, layout.thousands, delimiter=",")
     gone: dict[str, set[str]] = {}
+    matched: set[str] = set()
     fields, columns = list(table.schema), table.columns
     for i, field in enumerate(table.schema):
         said = layout.said_missing(field.name)
@@ -80,6 +82,7 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
         column, tokens = without_missing(columns[i], layout.missing_in(field.name))
         for token in tokens:
             gone.setdefault(token, set()).add(field.name)
+        matched |= layout.matched(field.name, tokens)
         found = Understood(column)
         if field.name not in as_text:
             shown, certain = notation_of(field)
@@ -91,32 +94,54 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
         fields[i] = new if notation is None else annotated(new, notation)
         columns[i] = found.column
     if gone and not layout.said_missing():
-        names = sorted(set().union(*gone.values()))
-        message = f"Taken as missing: {quoted(sorted(gone))} in {quoted(names, most=4)}."
+        words, names = sorted(gone, key=str.casefold), sorted(set().union(*gone.values()))
+        message = f"Taken as missing: {quoted(words)} in {quoted(names, most=4)}."
         warn(Note(message, topic="missing_words", words=", ".join(filter(None, MISSING))))
-    return pa.table(columns, schema=pa.schema(fields))
+    marked = {MATCHED: json.dumps(sorted(matched)).encode()} if matched else None
+    return pa.table(columns, schema=pa.schema(fields, metadata=marked))
+
+
+def note_unmatched(tables: Sequence[pa.Table], layout: Layout) -> None:
+    """Note the words for a missing value that no text in the tables has."""
+    found = ((table.schema.metadata or {}).get(MATCHED, b"[]") for table in tables)
+    matched = {word for state in found for word in json.loads(state)}
+    begins = [f"{name}=" for name in tables[0].schema.names]  # without columns that are left out
+    read = [w for w in layout.missing or () if "=" not in w or any(map(w.startswith, begins))]
+    unused = [word for word in read if word not in matched]
+    if unused:
+        warn(Note(f"missing: {quoted(unused)} matched no text in the table."))
 
 
 def _with_missing(found: Understood, tokens: Sequence[str], said: Sequence[str]) -> Notation | None:
     """The notation, with the words for a missing value that a model must know."""
     if not said and not (tokens and is_text(found.column.type)):
         return found.notation
-    words = {*tokens, *(word.casefold() for word in said)}
+    words = {word.casefold() for word in (*tokens, *said)}
     return replace(found.notation or PLAIN, missing=tuple(sorted(words)))
 
 
 def without_missing(
     column: pa.ChunkedArray, missing: Sequence[str] = MISSING
 ) -> tuple[pa.ChunkedArray, list[str]]:
-    """The column with null for words for a missing value, and which of these it has."""
+    """The column with null for words for a missing value, and which of these it has.
+
+    A number also stands for other spellings of its value: -9999 for -9999.0.
+    """
     words = [m.casefold() for m in missing]
-    lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-    there = pc.is_in(lower, value_set=pa.array(["", *words], column.type))
+    trimmed = pc.utf8_trim_whitespace(column)
+    there = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(["", *words], column.type))
+    values = {value for word in words if (value := marks.value_of(word)) is not None}
+    if values:
+        whole = "|".join(f"{abs(int(value))}" for value in values)
+        near = pc.match_substring_regex(trimmed, rf"^[+-]?0*(?:{whole})(?:[.,]\d*)?$")
+        texts = pc.unique(trimmed.filter(near)).to_pylist()
+        same = [text for text in texts if marks.value_of(text) in values]
+        there = pc.or_(there, pc.is_in(trimmed, value_set=pa.array(same, column.type)))
     if not pc.any(there).as_py():
         return column, []
-    found = pc.unique(lower.filter(there)).to_pylist()
+    found = pc.unique(trimmed.filter(there)).to_pylist()
     column = pc.if_else(there, pa.scalar(None, column.type), column)
-    return column, sorted(word for word in found if word)
+    return column, sorted((word for word in found if word), key=str.casefold)
 
 
 def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Understood:

@@ -201,6 +201,20 @@ def is_date(text: str, order: str) -> bool:
     return False
 
 
+def value_of(text: str) -> float | None:
+    """The value of a number without thousands or unit; None if three digits may be thousands."""
+    found = re.fullmatch(r"[+-]?(\d+)(?:[.,](\d*))?", text)
+    if found is None or (len(found[2] or "") == 3 and len(found[1]) <= 3):
+        return None
+    return float(text.replace(",", "."))
+
+
+def is_same(word: str, text: str) -> bool:
+    """Whether a text is this word, in any case, or a number of the same value."""
+    value = value_of(word)
+    return word.casefold() == text.casefold() or (value is not None and value == value_of(text))
+
+
 def is_ruler(row: Sequence[str]) -> bool:
     drawn = "".join(row).replace(" ", "")
     return len(drawn) > len(row) and set(drawn) <= set("-=+:|_")
@@ -234,9 +248,19 @@ def notations(decimal: str | None, thousands: str | None, *, delimiter: str) -> 
 
 def date_order(texts: Iterable[str]) -> str:
     """Whether the day or the month comes first in dates with slashes; the day if unclear."""
+    return MONTH_FIRST if any(second > 12 for _, second in _slashed(texts)) else DAY_FIRST
+
+
+def shows_order(texts: Iterable[str]) -> bool:
+    """Whether these dates have one order: none with slashes, or one with a day above 12."""
+    found = _slashed(texts)
+    return not found or any(max(pair) > 12 for pair in found)
+
+
+def _slashed(texts: Iterable[str]) -> list[tuple[int, int]]:
+    """The first two numbers of the dates with slashes and the year at the end."""
     found = (re.fullmatch(_DATES[1], text) or re.fullmatch(_DATES[2], text) for text in texts)
-    slashes = [match for match in found if match and match["mark"] == "/"]
-    return MONTH_FIRST if any(int(match["b"]) > 12 for match in slashes) else DAY_FIRST
+    return [(int(one["a"]), int(one["b"])) for one in found if one and one["mark"] == "/"]
 
 
 def read_date(text: str, order: str) -> dt.datetime:

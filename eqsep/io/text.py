@@ -357,7 +357,8 @@ class CsvFile:
             if notation == Notation():
                 fields[name] = plain.with_metadata(PLAINLY if certain else None)
             elif notation is not None:
-                fields[name] = annotated(plain, notation, certain=certain)
+                clear = certain or bool(notation.dates)
+                fields[name] = annotated(plain, notation, certain=clear)
         return fields
 
     def _western(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
