@@ -21,7 +21,7 @@ from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import PersistentAlarms, Runs, Windows
-from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
+from eqsep.errors import EqsepWarning, Note, UserError, counted, did_you_mean, quoted, warn
 from eqsep.io import files
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice
@@ -276,6 +276,7 @@ class RowReader:
         self.looks_back = in_runs or persist is not None or self.windows is not None
         self.runs = Runs() if self.looks_back else None
         self.alarms = None if persist is None else persistent_alarms(persist)
+        self.short = np.zeros(0, dtype=bool)  # rows of the last table with windows that are short
         self.grouped = GroupColumns().like(model.plan) if self.looks_back else GroupColumns()
         grouping = model.plan.holdout.grouping
         if self.looks_back and grouping is not None and grouping.columns[0] == "":
@@ -306,13 +307,31 @@ class RowReader:
         rows = as_read(table, self.model.plan)
         if self.looks_back:
             rows = self._there(table.schema.names).attach(rows, table)
-        return rows if self.windows is None else self.windows.transform(rows, runs=self.runs)
+        if self.windows is None:
+            return rows
+        self.short = self.windows.short(rows, self.runs)
+        return self.windows.transform(rows, runs=self.runs)
 
     def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:
         """Which alarms stay: those of runs in which enough of the last rows are alarms."""
         if self.alarms is None:
             return alarm
         return self.alarms.update(alarm, None if rows.groups is None else rows.groups.group)
+
+
+def note_short_windows(windows: Windows | None, alarms: Collection[bool]) -> None:
+    """Note rows with short windows, if there are any; `alarms` says which of them are alarms."""
+    if windows is None or not alarms:
+        return
+    n = sum(alarms)
+    warn(
+        Note(
+            f"{counted(len(alarms), 'row')} near the start of a run: windows of {windows.length} "
+            f"rows are not full there, and {n:,} of these rows raise{'s' * (n == 1)} an alarm. So "
+            f"few values vary little, like those of a frozen sensor. If a run continues from "
+            f"earlier rows, pass these too, or let eqsep watch --state continue it."
+        )
+    )
 
 
 def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:
