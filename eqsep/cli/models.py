@@ -108,8 +108,9 @@ def print_summary(
     out: Path,
     *,
     gone: Mapping[str, int] | None = None,
+    threshold: str = "",
 ) -> None:
-    """The summary of a model, with the rows of each kind that it has learnt, or that are gone."""
+    """The summary of a model: the rows learnt by kind, or gone, and more about the threshold."""
     model = detector.model_
     normal = normal_word(model)
     lines = {
@@ -123,7 +124,7 @@ def print_summary(
         "seen kinds": (", ".join(sorted(model.kinds, key=natural_order)) or "none")
         + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=normal),
-        "threshold": f"{model.threshold:.3f}",
+        "threshold": f"{model.threshold:.3f}{threshold}",
         "promise": _promise(model),
         **_interval(model),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
