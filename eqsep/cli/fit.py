@@ -98,7 +98,9 @@ def fit(
     with print_warnings() as warned:
         detector, data = fit_files(spec, out, settings, like=like, ray=ray)
     console = Screen()
-    print_summary(console, detector, data.counts, out, threshold=_strange_values(detector, data))
+    normal = None if data.labels is None else data.labels.called
+    strange = _strange_values(detector, data)
+    print_summary(console, detector, data.counts, out, normal=normal, threshold=strange)
     if report is not None:
         with progress("eqsep fit", "measuring for the report"), reported_to(None):
             write_fit_report(report, spec, detector, data, model=out, warned=warned)
@@ -275,7 +277,10 @@ def _kinds(detector: Detector, table: Table, labels: LabelColumn | None) -> tupl
 
 def _called(text: str, labels: LabelColumn | None) -> str:
     """What a label is called on the page: a kind by its name, 0 and 1 in words."""
-    return _NUMBERS.get(text, text) if labels is not None and labels.are_numbers else text
+    if labels is None:
+        return text
+    called = labels.called if text == labels.normal else text
+    return _NUMBERS.get(text, text) if labels.are_numbers else called
 
 
 def _held_out(detector: Detector, known: _Known) -> HeldOut:

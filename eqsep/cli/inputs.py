@@ -381,6 +381,12 @@ class LabelColumn:
     texts: np.ndarray
     normal: str
     name: str
+    words: tuple[str, ...] = ()  # for normal rows, if several are written in the column
+
+    @property
+    def called(self) -> str:
+        """What normal rows are called in the column: by one word, or by several."""
+        return " or ".join(self.words) or self.normal
 
     @property
     def y(self) -> np.ndarray:
@@ -431,7 +437,8 @@ def read_label_column(
     """The labels in a column, each of `times` rows; without `normal`, "normal" or 0 is normal."""
     texts = label_texts(column, name, missing=missing)
     spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
-    texts = _one_normal(_alike(texts, name, known=spelt), normal)
+    written = _alike(texts, name, known=spelt)
+    texts = _one_normal(written, normal)
     check_some_label(texts, name=name)
     known = sorted({text for text in texts if text is not None}, key=natural_order)
     if len(known) > MOST_KINDS:
@@ -464,7 +471,9 @@ def read_label_column(
             f"{NORMAL!r}. If both are normal rows, say {both}; else rename one."
         )
     _warn_of_fine(known, label, name)
-    return LabelColumn(texts, label, name)
+    there = {text for text in written if text is not None}
+    words = dict.fromkeys(as_label(word, there) for word in normal)
+    return LabelColumn(texts, label, name, tuple(word for word in words if word in there))
 
 
 def _no_normal_label(name: str, held: str, if_all_are_anomalies: str) -> UserError:
