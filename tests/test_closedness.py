@@ -1,5 +1,7 @@
 """Closedness along each column."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,8 @@ from numpy.testing import assert_allclose
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import ColumnClosedness, Config, End, closedness_by_column
+from eqsep.detector.closedness import count_closed
+from eqsep.tables.reading import read_table
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +33,16 @@ def found(detector, payments):
 
 def test_every_column_is_looked_at_in_the_order_of_the_table(found, payments):
     assert list(found) == payments.columns.tolist()
+
+
+def test_by_the_ends_alone_as_many_columns_raise_an_alarm(detector, payments, found):
+    """Where all of them do and where none does, as the threshold is too high."""
+    table = read_table(payments, name="test")
+    assert count_closed(detector, table) == (sum(one.closed for one in found.values()), len(found))
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    with warnings.catch_warnings(action="ignore"):
+        narrow = Detector(config=Config.fast(), bandwidth=0.002, random_state=0).fit(X)
+    assert count_closed(narrow, read_table(X, name="test")) == (0, 3)
 
 
 def test_far_out_the_alarm_rings_on_both_sides_of_every_number(found):

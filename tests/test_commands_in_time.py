@@ -84,6 +84,24 @@ def test_all_commands_take_the_windows_of_the_model(files):
     assert "drift" in command("evaluate", few, "--label", "kind", *bare)
 
 
+def test_rows_with_short_windows_are_counted_with_their_alarms(files, monkeypatch):
+    """The first four rows of each run have no full window, however the file is read."""
+    monkeypatch.setattr("eqsep.io.text.ROWS_AT_ONCE", 50)
+    model, new, out = files / "m.eqsep", files / "new.csv", files / "short.csv"
+    frame = pd.read_csv(new)
+    short = frame.groupby("run").cumcount() < 4
+    alarms = load_model(model).predict(frame.drop(columns="kind"))[short].sum()
+    note = (
+        f"Note: {short.sum()} rows near the start of a run: windows of 5 rows are not full there, "
+        f"and {alarms} of these rows raise an alarm."
+    )
+    for words in (("score", model, new, "--out", out), ("explain", model, new, "--most", 1)):
+        assert note in command(*words)
+    told = command("test", model, new, "--label", "kind")
+    assert note in told
+    assert "pass these too, or let eqsep watch --state continue it." in told
+
+
 def test_large_files_are_learnt_with_windows_that_go_on(files, monkeypatch):
     fit = ("--label", "kind", "--group", "run", "--window", 5, "--landmarks", 60)
     command("fit", files / "old.csv", *fit, "--drop", "minute", "--out", files / "whole.eqsep")

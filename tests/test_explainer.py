@@ -331,22 +331,25 @@ def test_a_name_is_as_probable_as_in_the_scores_and_never_rounded_up():
     assert _verdict("unseen", np.nan) == "alarm, unseen"
 
 
-def test_values_like_those_of_normal_rows_nearby_are_no_reasons_if_others_add_most():
+def test_the_largest_reason_is_never_left_out_nor_exceeded_by_all_other_columns():
+    """Columns with a value that is usual nearby are left out only if they add little."""
     X, y = load_digits(return_X_y=True)
     detector = Detector(config=Config.fast(), random_state=0).fit(X[y != 4][:900])
-    explainer, new = detector.model_.explainer, X[y == 4][:40]
-    names, nearby = detector.plan_.encoder.column_names, explainer._compared
-    kinds_of_rows = []
-    for row, near, one in zip(
-        new, nearby(detector.plan_.encode(new))[0].tolist(), detector.explain(new), strict=True
-    ):
-        usual = set()
-        for j in (names.index(reason.column) for reason in one.reasons):
-            around = np.array([float(explainer._value(i, j)) for i in near])
-            usual.add(min((around >= row[j]).sum(), (around <= row[j]).sum()) >= 5)
-        kinds_of_rows.append(usual == {False})
-        assert one.combined or usual == {False}
-    assert 5 < sum(kinds_of_rows) < 35
+    new = X[y == 4][:40]
+    left_out = 0
+    for top in (1, 5, 20):
+        pairs = zip(detector.explain(new, top=64), detector.explain(new, top=top), strict=True)
+        for full, short in pairs:
+            shown = [reason.contribution for reason in short.reasons]
+            adds = [reason.contribution for reason in full.reasons]
+            assert shown == sorted(shown, reverse=True)
+            assert len(shown) <= top
+            assert shown[0] == adds[0] == max(adds)
+            assert short.rest <= shown[0] or shown == adds[:top]  # more reasons are not allowed
+            large = [one for one in adds if one >= 0.1 * sum(np.maximum(adds, 0))]
+            assert shown[: len(large)] == large[:top]
+            left_out += shown != adds[: len(shown)]
+    assert left_out > 5
 
 
 def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():

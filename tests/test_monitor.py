@@ -454,6 +454,7 @@ def test_the_command_watches_runs_with_windows_from_file_to_file(tmp_path, capsy
     watch(tmp_path / "a.csv", "--state", tmp_path / "state")
     assert watch(tmp_path / "b.csv", "--state", tmp_path / "state") == told
     assert "600 in episode 1, 29 groups ended" in told
+    assert 'on average over groups: "changed" alone says if there are too many' in told
     rows.drop(columns="run").to_csv(tmp_path / "no_run.csv", index=False)
     with pytest.raises(SystemExit):
         app(["watch", str(model), str(tmp_path / "no_run.csv")])

@@ -12,6 +12,7 @@ from eqsep import Detector
 from eqsep.checks import DoubtedThresholdWarning, Finding, LeakingColumnWarning
 from eqsep.cli import app
 from eqsep.detector import ColumnClosedness, Config, End
+from eqsep.evaluation import Interval
 from eqsep.report import HeldOut, detector_report, html
 from eqsep.report.advice import answer
 from eqsep.report.reasons import ColumnVerdict, column_verdicts, that_matter
@@ -168,6 +169,34 @@ def test_a_higher_rate_is_advised_where_it_catches_much_more(wide):
     few = replace(one, caught=0.2, caught_at={0.05: 0.5}, rows=10)  # three rows may be chance
     told = steps(wide, measured=replace(wide[1].measured, seen=(few,)), rate=0.01)
     assert "Allow more false alarms, if a miss costs more" not in told
+
+
+def test_kinds_that_the_columns_hardly_show_are_named_with_chance(wide):
+    """Only if the whole interval is near chance, and there are rows enough."""
+    detector, report = wide
+    (one,) = (one for one in report.measured.seen if one.kind == "rare")
+    (leak,) = (one for one in report.measured.seen if one.kind == "leak")
+    add = "Add columns that show the anomalies"
+    near = replace(one, rows=30, precision=Interval(0.038, 0.022, 0.07, 0.019))
+    for changed, advised in (
+        ({}, True),
+        ({"rows": 9}, False),
+        ({"precision": Interval(0.038, 0.022, 0.13, 0.019)}, False),  # it may be far from chance
+        ({"precision": Interval(0.05, 0.03, 0.07, 0.001)}, False),  # it is, as such rows are rare
+    ):
+        measured = replace(report.measured, seen=(leak, replace(near, **changed)))
+        assert (add in steps(wide, measured=measured)) == advised
+        assert add not in steps(wide, measured=replace(measured, doubted=True))
+    measured = replace(report.measured, seen=(leak, near))
+    told = answer(detector, learnt=report.learnt, measured=measured, columns=())
+    why = next(step.why for step in told.steps if step.what == add)
+    assert (
+        "hardly show rare, with an average precision of 0.038 [0.022, 0.070] (chance 0.019). Add"
+        in why
+    )
+    measured = replace(measured, together={"seen": near})
+    told = answer(detector, learnt=report.learnt, measured=measured, columns=())
+    assert "all seen kinds together, with an average precision of 0.038" in told.steps[0].why
 
 
 def test_a_fit_weighs_what_it_warns_of(tmp_path):

@@ -74,6 +74,22 @@ def test_numbers_as_labels_are_told_in_words_and_standard_input_is_read_once(row
     assert "eqsep evaluate" in read.whole
 
 
+def test_several_labels_of_normal_rows_are_all_named(rows):
+    path, head = rows.parent / "report.html", rows.read_text().splitlines()[0]
+    lines = rows.read_text().splitlines()[1:]
+    labels = iter(["current", "paid", "paid"] * 200)
+    lines = [re.sub("normal$", lambda _: next(labels), line) for line in lines]
+    rows.write_text("\n".join([head, *lines]))
+    words = ("--label", "kind", "--normal", "current", "--normal", "paid", "--report", path)
+    result = run("fit", rows, *words, "--out", rows.parent / "m", *FAST)
+    assert result.exit_code == 0, result.output
+    assert "480 normal (current or paid), 20 " in result.stdout
+    assert "480 rows labelled current or paid are trusted" in result.stdout
+    assert "Normal rows are those labelled &#34;current or paid&#34;." in path.read_text().replace(
+        '"', "&#34;"
+    )
+
+
 def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
     path = rows.parent / "report.html"
     text = re.sub(r",normal$", ",", rows.read_text(), flags=re.MULTILINE)

@@ -22,12 +22,13 @@ from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.models import print_summary
 from eqsep.cli.project import NAME, current_project
 from eqsep.detector import Detector
+from eqsep.detector.closedness import count_closed
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.units import Divided, as_units, total
-from eqsep.errors import UserError, quoted
+from eqsep.errors import UserError, counted, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.io.files import cast, count_values, files_of, joined, no_rows
 from eqsep.io.inference import annotated, understood, written
@@ -97,7 +98,9 @@ def fit(
     with print_warnings() as warned:
         detector, data = fit_files(spec, out, settings, like=like, ray=ray)
     console = Screen()
-    print_summary(console, detector, data.counts, out)
+    normal = None if data.labels is None else data.labels.called
+    strange = _strange_values(detector, data)
+    print_summary(console, detector, data.counts, out, normal=normal, threshold=strange)
     if report is not None:
         with progress("eqsep fit", "measuring for the report"), reported_to(None):
             write_fit_report(report, spec, detector, data, model=out, warned=warned)
@@ -131,6 +134,17 @@ def fit_files(
         detector = detector.with_model(replace(detector.model_, left_out=left_out))
         detector.save(out)
     return detector, data
+
+
+def _strange_values(detector: Detector, data: TrainingData) -> str:
+    """In how many columns one strange value alone raises an alarm, unless it does so in all."""
+    kind, normal = _kinds(detector, data.sample, data.labels)
+    rows = np.flatnonzero(kind == normal)
+    if detector.plan_.windows is not None or not len(rows):
+        return ""  # sampled rows have no windows
+    closed, n = count_closed(detector, data.sample.take(rows))
+    said = f"; one strange value alone raises an alarm in {closed:,} of {counted(n, 'column')}"
+    return said if closed < n else ""
 
 
 def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path | None) -> None:
@@ -242,12 +256,10 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
     if spec.seen and again and detector.plan is None:
         table, labels = replace(spec, seen=()).read()
     numbered = not large and (again or not spec.seen)
-    normal = NORMAL if labels is None else _called(labels.normal, labels)
-    texts = [normal] * table.n_rows if labels is None else labels.texts
-    without = normal if detector.plan_.labels.unlabelled_is_normal else None
+    kind, normal = _kinds(detector, table, labels)
     return _Known(
         table=table,
-        kind=objects(without if text is None else _called(text, labels) for text in texts),
+        kind=kind,
         normal=normal,
         y=None if labels is None else labels.y,
         numbered=numbered,
@@ -255,9 +267,20 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
     )
 
 
+def _kinds(detector: Detector, table: Table, labels: LabelColumn | None) -> tuple[np.ndarray, str]:
+    """The kind of each row, None without a label, and which one is normal."""
+    normal = NORMAL if labels is None else _called(labels.normal, labels)
+    texts = [normal] * table.n_rows if labels is None else labels.texts
+    without = normal if detector.plan_.labels.unlabelled_is_normal else None
+    return objects(without if text is None else _called(text, labels) for text in texts), normal
+
+
 def _called(text: str, labels: LabelColumn | None) -> str:
     """What a label is called on the page: a kind by its name, 0 and 1 in words."""
-    return _NUMBERS.get(text, text) if labels is not None and labels.are_numbers else text
+    if labels is None:
+        return text
+    called = labels.called if text == labels.normal else text
+    return _NUMBERS.get(text, text) if labels.are_numbers else called
 
 
 def _held_out(detector: Detector, known: _Known) -> HeldOut:

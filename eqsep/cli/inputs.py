@@ -21,7 +21,7 @@ from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import PersistentAlarms, Runs, Windows
-from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
+from eqsep.errors import EqsepWarning, Note, UserError, counted, did_you_mean, quoted, warn
 from eqsep.io import files
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice
@@ -279,6 +279,7 @@ class RowReader:
         self.looks_back = in_runs or persist is not None or self.windows is not None
         self.runs = Runs() if self.looks_back else None
         self.alarms = None if persist is None else persistent_alarms(persist)
+        self.short = np.zeros(0, dtype=bool)  # rows of the last table with windows that are short
         self.grouped = GroupColumns().like(model.plan) if self.looks_back else GroupColumns()
         grouping = model.plan.holdout.grouping
         if self.looks_back and grouping is not None and grouping.columns[0] == "":
@@ -309,13 +310,31 @@ class RowReader:
         rows = as_read(table, self.model.plan)
         if self.looks_back:
             rows = self._there(table.schema.names).attach(rows, table)
-        return rows if self.windows is None else self.windows.transform(rows, runs=self.runs)
+        if self.windows is None:
+            return rows
+        self.short = self.windows.short(rows, self.runs)
+        return self.windows.transform(rows, runs=self.runs)
 
     def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:
         """Which alarms stay: those of runs in which enough of the last rows are alarms."""
         if self.alarms is None:
             return alarm
         return self.alarms.update(alarm, None if rows.groups is None else rows.groups.group)
+
+
+def note_short_windows(windows: Windows | None, alarms: Collection[bool]) -> None:
+    """Note rows with short windows, if there are any; `alarms` says which of them are alarms."""
+    if windows is None or not alarms:
+        return
+    n = sum(alarms)
+    warn(
+        Note(
+            f"{counted(len(alarms), 'row')} near the start of a run: windows of {windows.length} "
+            f"rows are not full there, and {n:,} of these rows raise{'s' * (n == 1)} an alarm. So "
+            f"few values vary little, like those of a frozen sensor. If a run continues from "
+            f"earlier rows, pass these too, or let eqsep watch --state continue it."
+        )
+    )
 
 
 def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:
@@ -366,6 +385,12 @@ class LabelColumn:
     texts: np.ndarray
     normal: str
     name: str
+    words: tuple[str, ...] = ()  # for normal rows, if several are written in the column
+
+    @property
+    def called(self) -> str:
+        """What normal rows are called in the column: by one word, or by several."""
+        return " or ".join(self.words) or self.normal
 
     @property
     def y(self) -> np.ndarray:
@@ -416,7 +441,8 @@ def read_label_column(
     """The labels in a column, each of `times` rows; without `normal`, "normal" or 0 is normal."""
     texts = label_texts(column, name, missing=missing)
     spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
-    texts = _one_normal(_alike(texts, name, known=spelt), normal)
+    written = _alike(texts, name, known=spelt)
+    texts = _one_normal(written, normal)
     check_some_label(texts, name=name)
     known = sorted({text for text in texts if text is not None}, key=natural_order)
     if len(known) > MOST_KINDS:
@@ -449,7 +475,9 @@ def read_label_column(
             f"{NORMAL!r}. If both are normal rows, say {both}; else rename one."
         )
     _warn_of_fine(known, label, name)
-    return LabelColumn(texts, label, name)
+    there = {text for text in written if text is not None}
+    words = dict.fromkeys(as_label(word, there) for word in normal)
+    return LabelColumn(texts, label, name, tuple(word for word in words if word in there))
 
 
 def _no_normal_label(name: str, held: str, if_all_are_anomalies: str) -> UserError:

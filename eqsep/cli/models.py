@@ -108,12 +108,18 @@ def print_summary(
     out: Path,
     *,
     gone: Mapping[str, int] | None = None,
+    normal: str | None = None,
+    threshold: str = "",
 ) -> None:
-    """The summary of a model, with the rows of each kind that it has learnt, or that are gone."""
+    """The summary of a model: the rows learnt by kind, or gone, and more about the threshold.
+
+    `normal` is what normal rows are called in the file.
+    """
     model = detector.model_
-    normal = normal_word(model)
+    normal = normal or normal_word(model)
+    counts = {normal if label == normal_word(model) else label: n for label, n in counts.items()}
     lines = {
-        name: f"{sum(rows.values()):,}: {format_counts(_called(model, rows))}"
+        name: f"{sum(rows.values()):,}: {format_counts(_called(model, rows, normal))}"
         for name, rows in (("rows", counts), ("forgotten", gone))
         if rows
     }
@@ -123,7 +129,7 @@ def print_summary(
         "seen kinds": (", ".join(sorted(model.kinds, key=natural_order)) or "none")
         + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=normal),
-        "threshold": f"{model.threshold:.3f}",
+        "threshold": f"{model.threshold:.3f}{threshold}",
         "promise": _promise(model),
         **_interval(model),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
@@ -131,9 +137,9 @@ def print_summary(
     console.print_lines(lines)
 
 
-def _called(model: Model, counts: Mapping[str, int]) -> dict[str, int]:
+def _called(model: Model, counts: Mapping[str, int], normal: str) -> dict[str, int]:
     """Counts by what the model calls each label, with the label where that is another word."""
-    labels, words = model.evidence.labels.labels, {normal_word(model): NORMAL}
+    labels, words = model.evidence.labels.labels, {normal: NORMAL, normal_word(model): NORMAL}
     if labels is not None and not labels.by_name:
         words |= {text_of(label): model.kinds[0] for label in labels.kinds if model.kinds}
     names = {label: words.get(label, label) for label in counts}

@@ -19,7 +19,13 @@ import typer
 from eqsep.checks import Beyond, rows_beyond, warn_of
 from eqsep.cli import options
 from eqsep.cli.console import Job, flag, opt, print_stderr, print_warnings, print_written, progress
-from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
+from eqsep.cli.inputs import (
+    RowReader,
+    errors_placed,
+    load_scoring,
+    note_short_windows,
+    placed_pieces,
+)
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
@@ -112,6 +118,7 @@ class ScoredRows:
     rows: int = 0
     alarms: int = 0
     beyond: Beyond = field(default_factory=Counter)
+    short: tuple[bool, ...] = ()  # of rows with short windows, which are alarms
 
 
 class Tally:
@@ -120,6 +127,7 @@ class Tally:
     def __init__(self) -> None:
         self.rows = self.alarms = self.first_rows = 0
         self.beyond: Beyond = Counter()
+        self.short: list[bool] = []  # of rows with short windows, which are alarms
         self.started = self.warm = time.perf_counter()
         self.highest: int | None = None  # rows written, where only the highest were wanted
         self.needed = 0  # the smallest number of alarms other than zero that --fdr can report
@@ -129,6 +137,7 @@ class Tally:
         for answers in pieces:
             self.alarms += answers.alarms
             self.beyond.update(answers.beyond)
+            self.short += answers.short
             if not self.rows:
                 self.first_rows, self.warm = answers.rows, time.perf_counter()
             self.rows += answers.rows
@@ -172,6 +181,7 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
                 if tally.highest is not None:
                     tally.highest += table.num_rows
     warn_of(model.check_beyond(tally.beyond, n_rows=tally.rows))
+    note_short_windows(model.plan.windows, tally.short)
     return tally
 
 
@@ -309,6 +319,7 @@ class _Scorer:
             rows=len(alarm),
             alarms=int(alarm.sum()),
             beyond=Counter() if rows is None else rows_beyond(rows, self.model.plan.encoder),
+            short=tuple(alarm[np.flatnonzero(self.reader.short)].tolist()),
         )
 
     def _judged(self, table: pa.Table, kept: Sequence[str]) -> tuple[Verdicts, Table | None]:
@@ -487,6 +498,7 @@ def _highest(
 ) -> tuple[list[_Held], int]:
     """The rows, or alarms, with the highest scores, the highest first; and of how many."""
     held: list[_Held] = []
+    short: list[bool] = []
     highest = Highest(most)
     done = candidates = 0
     reader, kept = RowReader(model), list(dict.fromkeys(keep))
@@ -498,6 +510,7 @@ def _highest(
             with errors_placed(name, before=before):
                 rows = reader(table)
                 score, _, alarm, kind, probability = model.verdicts(rows)
+            short += alarm[np.flatnonzero(reader.short)].tolist()
             among = np.flatnonzero(alarm) if alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
@@ -509,6 +522,7 @@ def _highest(
             done += table.num_rows
             job.note = counted(done, "row")
             candidates += len(among)
+    note_short_windows(model.plan.windows, short)
     return held, candidates
 
 

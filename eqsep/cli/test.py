@@ -160,6 +160,10 @@ def assess_files(
             "No row is an anomaly, so that false alarms alone are measured: add labelled anomalies "
             "to see what is found."
         )
+    if (windows := plan.windows) is not None:
+        short = known[windows.short(rows)[known]]
+        alarm = detector.model_.scores(rows.take(short)) > detector.threshold_
+        inputs.note_short_windows(windows, alarm.tolist())
     return assessment_report(
         detector,
         rows.take(known),

@@ -161,6 +161,10 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in recent.moved[:_COLUMNS])
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
     grouping = monitor.detector.plan_.holdout.grouping
+    if grouping is not None and monitor.detector.model_.rank:
+        promised += (
+            f', on average over {grouping.unit}s: "changed" alone says if there are too many'
+        )
     if grouping is not None and watched.units is not None:
         lines["rows"] += f", {counted(watched.units, grouping.unit)} ended"
     if monitor.before is not None:

@@ -9,13 +9,14 @@ from sklearn.utils import check_random_state
 from eqsep.arrays import objects
 from eqsep.detector.audit import Fitted
 from eqsep.detector.model import NEW_NAME, Model
-from eqsep.tables.reading import NUMERIC, WRITERS, Column
+from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
 
 _DAY = 86_400.0
 _INSIDE, _OUTSIDE = 31, 25  # values that are tried
 NEAR = 0.5  # ranges of the normal rows beyond them: who rings later rings late
 _NEAREST, _FARTHEST = 0.005, 5e5  # in ranges; NEAR is among the values that are tried
 _MOST_NAMES = 8
+_MOST_DRAWN = 5_000  # normal rows of a large table
 _BEYOND = np.geomspace(_NEAREST, _FARTHEST, _OUTSIDE).round(6)
 
 
@@ -97,6 +98,33 @@ def closedness_by_column(
     x0 [('below', True), ('above', True), ('missing', True)]
     x1 [('below', True), ('above', True), ('missing', True)]
     """
+    return _by_column(detector, X, n_rows=n_rows, random_state=random_state)
+
+
+def varied_rows(table: Table) -> Table:
+    """Some of the normal rows of a table, drawn at random: enough to see what is far out."""
+    return table.take(np.random.default_rng(0).permutation(table.n_rows)[:_MOST_DRAWN])
+
+
+def count_closed(detector: Fitted, table: Table) -> tuple[int, int]:
+    """In how many columns one strange value alone raises an alarm, and how many there are.
+
+    As by `closedness_by_column` on some of these normal rows; only the ends are tried.
+    """
+    found = _by_column(detector, varied_rows(table), inside=3, beyond=_BEYOND[-1:])
+    return sum(one.closed for one in found), len(found)
+
+
+def _by_column(
+    detector: Fitted,
+    X: Any,
+    *,
+    n_rows: int = 24,
+    random_state: Any = 0,
+    inside: int = _INSIDE,
+    beyond: np.ndarray = _BEYOND,
+) -> tuple[ColumnClosedness, ...]:
+    """With so many values inside what is usual, and these ranges beyond it on both sides."""
     model = detector.model_
     table = model.plan.align(X)
     score = model.scores(table)
@@ -106,28 +134,35 @@ def closedness_by_column(
     chosen = np.sort(rng.permutation(passing)[:n_rows])
     Z = model.plan.encode(table.take(chosen))
     return tuple(
-        _vary(model, Z, table.columns[j], chosen, index=j)
+        _vary(model, Z, table.columns[j], chosen, index=j, inside=inside, beyond=beyond)
         for j, learnt in enumerate(model.plan.encoder.columns)
         if learnt is not None
     )
 
 
 def _vary(
-    model: Model, Z: np.ndarray, column: Column, chosen: np.ndarray, *, index: int
+    model: Model,
+    Z: np.ndarray,
+    column: Column,
+    chosen: np.ndarray,
+    *,
+    index: int,
+    inside: int,
+    beyond: np.ndarray,
 ) -> ColumnClosedness:
     learnt = model.plan.encoder.columns[index]
     assert learnt is not None
     if learnt.reads in NUMERIC:
         numbers = column.numbers(learnt.reads)
         has_missing = bool(np.isnan(numbers).any())
-        tried, position, texts = _numbers(numbers, chosen, learnt.reads)
+        tried, position, texts = _numbers(numbers, chosen, learnt.reads, inside, beyond)
         tried = np.vstack([tried, np.full(len(chosen), np.nan)])
         scores = _scores(model, Z, Column(column.name, learnt.reads, tried.ravel()), index)
         alarm = (scores > model.threshold).mean(axis=1)
-        middle = _OUTSIDE + _INSIDE // 2
+        middle = len(beyond) + inside // 2
         ends = [
-            _side("below", alarm[middle::-1], texts[middle::-1]),
-            _side("above", alarm[middle:-1], texts[middle:]),
+            _side("below", alarm[middle::-1], texts[middle::-1], beyond),
+            _side("above", alarm[middle:-1], texts[middle:], beyond),
         ]
     else:
         truths = learnt.reads == "boolean"
@@ -155,16 +190,16 @@ def _vary(
 
 
 def _numbers(
-    numbers: np.ndarray, chosen: np.ndarray, unit: str
+    numbers: np.ndarray, chosen: np.ndarray, unit: str, n_inside: int, beyond: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Values for each row, whose dates keep hour and weekday; their positions; their texts."""
     there = numbers[~np.isnan(numbers)]
-    share = np.linspace(0, 1, _INSIDE)
-    inside = np.quantile(there, share, method="nearest") if len(there) else np.zeros(_INSIDE)
+    share = np.linspace(0, 1, n_inside)
+    inside = np.quantile(there, share, method="nearest") if len(there) else np.zeros(n_inside)
     low, high = float(inside[0]), float(inside[-1])
     width = (high - low) or abs(high) or 1.0
-    values = np.concatenate([low - width * _BEYOND[::-1], inside, high + width * _BEYOND])
-    far = _BEYOND / (1 + _BEYOND)
+    values = np.concatenate([low - width * beyond[::-1], inside, high + width * beyond])
+    far = beyond / (1 + beyond)
     position = np.concatenate([-far[::-1], share, 1 + far])
     tried = np.repeat(values[:, None], len(chosen), axis=1)
     if unit != "date":
@@ -185,12 +220,12 @@ def _scores(model: Model, Z: np.ndarray, column: Column, index: int) -> np.ndarr
     return model.score(rows).reshape(-1, len(Z))
 
 
-def _side(where: str, alarm: np.ndarray, texts: list[str]) -> End:
+def _side(where: str, alarm: np.ndarray, texts: list[str], beyond: np.ndarray) -> End:
     """An end, from the shares of rows that raise an alarm at values going outwards."""
     quiet = np.flatnonzero(alarm < 0.5)
     first = int(quiet[-1]) + 1 if len(quiet) else 0
     if first == len(texts):
         return End(where, float(alarm[-1]))
-    inside = len(texts) - _OUTSIDE
-    beyond = float(_BEYOND[first - inside]) if first >= inside else 0.0
-    return End(where, float(alarm[-1]), texts[first], beyond)
+    inside = len(texts) - len(beyond)
+    since = float(beyond[first - inside]) if first >= inside else 0.0
+    return End(where, float(alarm[-1]), texts[first], since)

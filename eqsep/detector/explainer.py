@@ -20,6 +20,7 @@ _LONGEST = 32  # columns that are exchanged one by one; the nearer ones go toget
 _NEAR = 50  # normal rows around a row
 _FEW = 0.1  # of them have a value as far out, if it is unusual
 _MOST = 0.5  # of the difference in score
+_SMALL = 0.1  # of it: a column with a usual value that adds less may be left out
 COMBINED = "most of it is due to columns that are usual by themselves; their combination is not:"
 _LEAST_SHOWN = 0.01  # of the difference in score: what adds less is not worth a line
 
@@ -201,17 +202,19 @@ class Explainer:
         """The columns that are reasons for each row, those that add most first; all if so many.
 
         A value is usual if a tenth or more of the normal rows around have one as high, and one as
-        low, or the same name. Such columns are no reasons, unless all others add less than
-        half. The second value says whether those do that are unusual among all normal rows, too.
+        low, or the same name. Such a column is left out if it adds less than a tenth, unless it
+        adds most, or all that are left out add more together than the first. The second value
+        says whether columns that are unusual among all normal rows, too, add less than half.
         """
         for row, around, adds in zip(rows, self._normal[0][near], share, strict=True):
             counts = (adds > 0) & ~self._are_usual(row, around)
-            most = _MOST * np.maximum(adds, 0).sum()
-            combined = adds[counts & ~self._are_usual(row, self._normal[0])].sum() < most
-            if top >= len(adds) or not counts.any() or adds[counts].sum() < most:
-                counts[:] = True
+            total = np.maximum(adds, 0).sum()
+            combined = adds[counts & ~self._are_usual(row, self._normal[0])].sum() < _MOST * total
             order = np.argsort(-adds, kind="stable")
-            yield order[counts[order]][:top], bool(combined)
+            first, best = adds[order[0]], order[(counts | (adds >= _SMALL * total))[order]][:top]
+            if top >= len(adds) or not len(best) or adds.sum() - adds[best].sum() > first:
+                best = order[:top]
+            yield best, bool(combined)
 
     def _are_usual(self, row: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Which columns of a row have a value as usual among others as `_reasons` says."""

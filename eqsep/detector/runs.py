@@ -169,6 +169,17 @@ class Windows:
         ]
         return replace(table, columns=[*table.columns, *more])
 
+    def short(self, table: Table, runs: Runs | None = None) -> np.ndarray:
+        """Which of the rows that come next have fewer rows before them than a window holds."""
+        groups, n = table.groups or _one_run(table.n_rows), table.n_rows
+        order = np.lexsort([groups.time, groups.group])
+        run, first, size = np.unique(groups.group[order], return_index=True, return_counts=True)
+        last = {} if runs is None else runs.last
+        before = np.array([len(last.get(key, ())) for key in run.tolist()], dtype=int)
+        place = np.empty(n, dtype=int)
+        place[order] = np.arange(n) - np.repeat(first - before, size)
+        return place < self.length - 1
+
     def is_in(self, table: Table) -> bool:
         """Whether a table has these windows already."""
         return {*self.added} <= {column.name for column in table.columns}

@@ -17,6 +17,7 @@ _FEW = 30  # rows of a kind: fewer teach little
 _FEWEST = 10  # held-out rows of a kind: of fewer nothing is said
 _GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
 _GAINED = 5  # rows that are caught in addition: fewer are chance
+_TENTH, _CHANCE = 0.1, 1.5  # of the way from chance to 1; and times chance: still near it
 _HIGHEST = 0.05  # rate of false alarms that is advised
 Words = Callable[[Message], str]  # turns a warning into text: `str` is for Python
 
@@ -54,6 +55,7 @@ def answer(
     kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
     steps = (
         *_from_data(kinds, columns, findings, words),
+        *_near_chance(measured),
         *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
         *_more_alarms(learnt, kinds),
@@ -96,6 +98,33 @@ def _from_data(
     for one in findings:
         if one.category is DoubtedThresholdWarning:
             yield Step("Look for unlabelled anomalies", words(one.warning()), one.message)
+
+
+def _near_chance(measured: Measured) -> Iterator[Step]:
+    """Kinds that the columns hardly show: all together, or some of them."""
+    if measured.doubted:  # anomalies among the other rows count as false
+        return
+    kinds = {one.kind: one for one in (*measured.seen, *measured.unseen)}
+    if len(measured.seen) == len(kinds) > 1 and _is_near_chance(measured.together["seen"]):
+        kinds = {"all seen kinds together": measured.together["seen"]}
+    near = [
+        f"{name}, with an average precision of {one.precision}"
+        for name, one in kinds.items()
+        if _is_near_chance(one)
+    ]
+    if near:
+        why = (
+            f"These columns hardly show {'; '.join(near)}. Add columns in which such rows differ "
+            f"from normal ones, or check their labels."
+        )
+        yield Step("Add columns that show the anomalies", why)
+
+
+def _is_near_chance(one: FoundKind) -> bool:
+    """Whether the interval begins near chance, and ends within a tenth of the way to 1."""
+    precision, chance = one.precision, one.precision.prevalence
+    ends = precision.high <= chance + _TENTH * (1 - chance)
+    return one.rows >= _FEWEST and ends and precision.low <= _CHANCE * chance
 
 
 def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]:

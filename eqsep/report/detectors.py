@@ -8,6 +8,7 @@ import numpy as np
 
 from eqsep.checks import Finding
 from eqsep.detector import Detector, closedness_by_column
+from eqsep.detector.closedness import varied_rows
 from eqsep.errors import UserError
 from eqsep.labels import WITHOUT
 from eqsep.report.advice import Answer, Words, answer
@@ -25,7 +26,6 @@ from eqsep.report.reasons import Alarm, ColumnVerdict, column_verdicts, that_mat
 from eqsep.tables.reading import read_table
 
 _FEW = 30  # rows of a kind: fewer teach little
-_MOST_VARIED = 5_000  # normal rows that show the range of columns
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,9 @@ def detector_report(
     kind = np.where(kind == held.normal, word, kind)
     trial = held.detector or detector
     usual = table.take(normal) if held.usual is None else read_table(held.usual, name="usual")
-    varied = np.random.default_rng(0).permutation(usual.n_rows)[:_MOST_VARIED]
     measured = measured_on(trial, table, kind, normal=word, doubted=held.doubted)
     alarms = top_alarms(trial, table, kind, names=held.names)
-    closed = closedness_by_column(detector, usual.take(varied))
+    closed = closedness_by_column(detector, varied_rows(usual))
     columns = column_verdicts(closed, reads=learnt.columns, usual=usual, alarms=alarms)
     usage = usage or Usage()
     found: Any = {"learnt": learnt, "measured": measured, "columns": columns}
