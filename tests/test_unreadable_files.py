@@ -302,4 +302,4 @@ def test_a_table_of_a_folder_that_lacks_a_column_is_named(folder, tmp_path):
     (tmp_path / "a.csv").write_text(ROWS)
     (tmp_path / "b.csv").write_text("row,score,p_value\n1,2,3\n")  # not one of eqsep's
     said = refused("score", folder / "m.eqsep", tmp_path, "--out", tmp_path / "scores.csv")
-    assert f"Error: {tmp_path / 'b.csv'}: Column 'size', 'shape' is missing: " in said
+    assert f"Error: {tmp_path / 'b.csv'}: Columns 'size', 'shape' are missing: " in said

@@ -231,7 +231,8 @@ def _sample(paths: list[str], layout: Layout, *, label: str | None) -> tuple[Tab
     unread = [f"{name}={word}" for name, words in mixed.items() for word in words]
     if unread:
         shown = ", ".join(f"{quoted(words, most=3)} in {name!r}" for name, words in mixed.items())
-        warn(Note(f"Words among numbers or dates: {shown}. See missing in the file."))
+        message = f"Words among numbers or dates: {shown}"
+        warn(Note(f"{message}. If they are missing values, say so with missing in the file."))
     rows = understood(written, replace(layout, missing=(*(layout.missing or ()), *unread) or None))
     return read_table(rows, name="eqsep init"), unread
 
