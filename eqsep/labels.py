@@ -151,11 +151,6 @@ def read_labels(
     lets a class be absent, if the label is 0, 1 or a name, or `normal` is given. For a detector,
     `y` are distinct labels, and `counts` the rows with each of them. Then nothing is taken in
     sorted order, and whole numbers may be the names of several kinds.
-
-    >>> read_labels(["smurf", "Benign", "neptune"]).classes
-    array(['Benign', 'anomaly'], dtype='<U7')
-    >>> read_labels(["bad", "good"], normal="good").classes
-    array(['good', 'bad'], dtype='<U4')
     """
     given = column(y)
     labels = np.unique(given)
@@ -321,10 +316,7 @@ def read_row_labels(
     known: RowLabels | None = None,
     counts: np.ndarray | None = None,
 ) -> RowLabels:
-    """The labels `y` of `n_rows` rows, which may be missing, or None for all rows.
-
-    They are read as the `known` ones of earlier rows were; the rest is as in `read_labels`.
-    """
+    """The labels of `n_rows` rows, read as the `known` ones were; `y` may be None, or lack some."""
     labels, kinds = (known.labels, known.kinds) if known else (None, ())
     distinct, place = label_codes(y, n_rows)
     if len(place) != n_rows:

@@ -24,8 +24,7 @@ def list_data() -> None:
 @app.command()
 def where(data_home: Path | None = _HOME) -> None:
     """Show which of the files are in the data folder."""
-    source = "the addresses of `eqsep data list`"
-    home = named_home(data_home, wanted="data sets", source=source)
+    home = named_home(data_home, wanted="data sets", source="the addresses of `eqsep data list`")
     Screen().print_line(f"Data folder: {home}")
     for file in DATA_FILES:
         Screen().print_line(f"{_path(file)}{state_of(file, home)}")

@@ -209,8 +209,7 @@ class _TestedRows:
         counts = labels.counts
         if self.normal == WITHOUT or self.without:
             return counts
-        n = counts.pop(self.normal, 0) + counts.pop(WITHOUT, 0)
-        return {self.normal: n} | counts
+        return {self.normal: counts.pop(self.normal, 0) + counts.pop(WITHOUT, 0)} | counts
 
 
 def print_results(console: Screen, results: EvaluationReport) -> None:
@@ -222,8 +221,7 @@ def print_results(console: Screen, results: EvaluationReport) -> None:
     console.print(f"Average precision with 95% intervals. {how}; chance is the share of anomalies.")
     for note in results.notes:
         console.print(note, markup=False)
-    left = 1 + len(results.parts)
-    console.print(table(("", *results.headings), _cells(results), left=left))
+    console.print(table(("", *results.headings), _cells(results), left=1 + len(results.parts)))
     if results.names is not None:
         _print_names(console, results.names)
     else:

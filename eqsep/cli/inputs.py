@@ -772,8 +772,7 @@ class InputSpec:
         """The labels of some rows as they are written, None where there is none."""
         if self.label is None:
             return objects([None] * table.num_rows)
-        column = table.column(self.label).cast(pa.string()).combine_chunks()
-        return objects(column.to_pylist())
+        return objects(table.column(self.label).cast(pa.string()).combine_chunks().to_pylist())
 
     def typed(self, table: pa.Table) -> Table:
         """Rows of a typed table; refuses numbers with words among them, unless they are names."""

@@ -111,10 +111,7 @@ def print_summary(
     normal: str | None = None,
     threshold: str = "",
 ) -> None:
-    """The summary of a model: the rows learnt by kind, or gone, and more about the threshold.
-
-    `normal` is what normal rows are called in the file.
-    """
+    """Rows learnt by kind, or gone, and the threshold; the file calls normal rows `normal`."""
     model = detector.model_
     normal = normal or normal_word(model)
     counts = {normal if label == normal_word(model) else label: n for label, n in counts.items()}
@@ -158,8 +155,7 @@ def _rare(model: Model) -> str:
     unit = "row" if grouping is None else grouping.unit
     few = ", ".join(f"{kind} ({n:,})" for kind, n in short[:3])
     more = f" and {len(short) - 3} more" * (len(short) > 3)
-    needed = counted(rows_for(rate), unit)
-    return f"; names without a promise, which takes {needed}: {few}{more}"
+    return f"; names without a promise, which takes {counted(rows_for(rate), unit)}: {few}{more}"
 
 
 def _columns(model: Model) -> str:
@@ -239,8 +235,7 @@ def _groups(model: Model) -> dict[str, str]:
 
 def _rows(model: Model) -> str:
     """How many rows of each kind the sums are over, by their weight, and how many are held out."""
-    weights = model.n_learnt.tolist()
-    kinds = zip((NORMAL, *model.kinds), weights, strict=True)
+    kinds = zip((NORMAL, *model.kinds), model.n_learnt.tolist(), strict=True)
     learnt = ", ".join(
         f"{round(weight, 2 if weight < _FEW_ROWS else 0):,.12g} {kind}" for kind, weight in kinds
     )

@@ -158,8 +158,7 @@ def _fields(record: Any) -> list[inspect.Parameter]:
 
 
 def _parameter(name: str, given: Any) -> inspect.Parameter:
-    kind = _KINDS.get(name, str | None)
-    return inspect.Parameter(name, _KEYWORD, default=given, annotation=kind)
+    return inspect.Parameter(name, _KEYWORD, default=given, annotation=_KINDS.get(name, str | None))
 
 
 def this_command(context: typer.Context) -> str:

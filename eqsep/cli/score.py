@@ -450,8 +450,7 @@ class Repeats:
                 _, offsets, data = column.buffers()
                 here = slice(column.offset, column.offset + len(column) + 1)
                 ends = np.frombuffer(offsets, _TEXTS[column.type])[here]
-                texts = np.frombuffer(data or b"", np.uint8)
-                mixed_texts(ends, texts, self._factors, keys)
+                mixed_texts(ends, np.frombuffer(data or b"", np.uint8), self._factors, keys)
             elif pa.types.is_floating(column.type) or (
                 not column.null_count
                 and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type))

@@ -161,8 +161,7 @@ def _live(ws: Workspace, model: Path | None, entity: str | None, *, take: bool) 
     said = {}
     if model is not None:
         name, detector = model.stem, load_detector(model)
-        is_new = name not in ws.ledger.names()
-        if is_new:
+        if name not in ws.ledger.names():
             ws.ledger.add(name, detector, by=_HERE)
             said[name] = "added"
         elif digest(detector.model_) != ws.ledger.added(name).digest:

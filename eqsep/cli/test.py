@@ -307,8 +307,7 @@ def _kind_rows(found: Assessment, overall: AssessedKind) -> _Cells:
 
 def _name_rows(names: Names) -> _Cells:
     for one in names.kinds:
-        own = one.right if one.kind in names.seen else None
-        counts = (one.alarms, own, one.other, one.unseen)
+        counts = (one.alarms, one.right if one.kind in names.seen else None, one.other, one.unseen)
         yield Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts)
 
 

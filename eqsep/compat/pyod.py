@@ -1,7 +1,4 @@
-"""`PyODDetector`: a detector with the attributes and the threshold of PyOD's.
-
-PyOD itself is not needed.
-"""
+"""`PyODDetector`: attributes and threshold as in PyOD, which need not be installed."""
 
 import warnings
 from typing import Any, Self

@@ -90,8 +90,7 @@ class EfficientNetEmbedding:
         scaled = (squares - 127.0) / 128.0  # as when the weights were learnt
         pixels = torch.from_numpy(scaled).permute(0, 3, 1, 2)
         with torch.inference_mode():
-            features = network.extract_features(pixels.to(self.device))
-            return features.mean((2, 3)).cpu().numpy()
+            return network.extract_features(pixels.to(self.device)).mean((2, 3)).cpu().numpy()
 
     @cached_property
     def _parts(self) -> tuple[Any, Any, Any]:

@@ -111,5 +111,4 @@ def _read(path: Path) -> np.ndarray:
 def _array(table: np.ndarray, categories: dict[str, np.ndarray]) -> np.ndarray:
     """The columns of 0 and 1 for each value, then the numeric ones.  -> (n, 122)"""
     named = [table[name][:, None] == categories[name] for name in _NAMED]
-    numeric = [table[name][:, None] for name in _NUMERIC]
-    return np.hstack([*named, *numeric], dtype=np.float64)
+    return np.hstack([*named, *[table[name][:, None] for name in _NUMERIC]], dtype=np.float64)

@@ -334,8 +334,7 @@ def simulate(surroundings: Values, setpoints: Values, faults: Values, *, rng: An
             place = _PLACE["exchanger_temperature"]
             reading[place, frozen] = readings[step - 1, place, frozen]
         wanted = {**setpoints, "transfer_flow": now["transfer_setpoint"]}
-        setpoint = np.array([wanted[held] for held, _, _ in LOOPS.values()])
-        plant.control(reading, setpoint, fault)
+        plant.control(reading, np.array([wanted[held] for held, _, _ in LOOPS.values()]), fault)
         plant.advance(now, flows, fault)
         readings[step] = reading
     return readings

@@ -59,8 +59,7 @@ def make_logic(name: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndarray]
     (8, 3)
     """
     y = _truth_table(name)
-    n_inputs = len(y).bit_length() - 1
-    return np.array(list(product((0.0, 1.0), repeat=n_inputs))), y
+    return np.array(list(product((0.0, 1.0), repeat=len(y).bit_length() - 1))), y
 
 
 def make_hyperplane(
@@ -261,8 +260,7 @@ def _kinds(n_samples: int, fraction: float, *, anomaly: str, rng: Any) -> np.nda
             f"expected at least one normal and one anomalous row. Draw more rows, or choose a "
             f"fraction between 0 and 1."
         )
-    kind = np.repeat(["normal", anomaly], [n_samples - n_anomalies, n_anomalies])
-    return rng.permutation(kind)
+    return rng.permutation(np.repeat(["normal", anomaly], [n_samples - n_anomalies, n_anomalies]))
 
 
 def _check_shape(n_features: int, *, at_least: int = 2, **spread: float) -> None:

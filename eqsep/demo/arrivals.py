@@ -39,10 +39,7 @@ def fitted_detector(*, n_rows: int = 4_000, n_landmarks: int = 700) -> Detector:
 
 
 def arriving(random_state: Any = None) -> Iterator[tuple[Payment, str]]:
-    """Payments without end, each with its true kind, as they would be sent to a service.
-
-    Frauds come in bursts of one kind, on one or two cards.
-    """
+    """Payments without end, each with its true kind; frauds come in bursts, on one or two cards."""
     rng = check_random_state(random_state)
     waiting: dict[str, list[Payment]] = {name: [] for name in ("normal", *FRAUDS)}
     while True:

@@ -56,10 +56,7 @@ def run_payments(
     n_landmarks: int = 1_000,
     on_step: Callable[[str], None] = lambda step: None,  # noqa: ARG005
 ) -> PaymentsDemo:
-    """Learn payments with one kind of anomaly, and meet five more: half a minute, no network.
-
-    There are `n_rows` old payments and as many new ones; `on_step` is called with each step's name.
-    """
+    """Learn `n_rows` payments with one kind of anomaly, and meet five more in as many new ones."""
     rng = check_random_state(0)
     old, new = (make_mixed_demo(n_samples=n_rows, random_state=rng) for _ in range(2))
     known = np.flatnonzero(np.isin(old.kind, ("normal", SEEN)))

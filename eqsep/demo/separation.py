@@ -97,20 +97,18 @@ def run_theory(*, random_state: int = 0) -> TheoryDemo:
 
 def _corners(model: EqualitySeparator) -> tuple[Corner, ...]:
     X, y = make_logic("xor")
-    columns = zip(X, y, model.predict(X), model.distance(X), strict=True)
     return tuple(
         Corner(x1=int(a), x2=int(b), y=int(c), predicted=int(p), distance=float(d))
-        for (a, b), c, p, d in columns
+        for (a, b), c, p, d in zip(X, y, model.predict(X), model.distance(X), strict=True)
     )
 
 
 def _methods(random_state: int) -> dict[tuple[str, str], BaseEstimator]:
     """Estimators by method and gamma: both kernel methods at the same three widths."""
     closed = KernelEqualitySeparator(kernel="rbf", closed=True, random_state=random_state)
-    kernels = {_CLOSED: closed, _SVC: PEERS["SVC"].build()}
     return {
         (method, gamma): clone(model).set_params(**width)
-        for method, model in kernels.items()
+        for method, model in {_CLOSED: closed, _SVC: PEERS["SVC"].build()}.items()
         for gamma, width in _WIDTHS.items()
     } | {("IsolationForest", ""): PEERS["isolation forest"].build(random_state=random_state)}
 

@@ -82,8 +82,7 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
     model = detector.model_
     table = model.plan.align(X)
     labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
-    places = _held_normal(model, table, labels)
-    return _repeats(model, model.plan.encode(table.take(places)))
+    return _repeats(model, model.plan.encode(table.take(_held_normal(model, table, labels))))
 
 
 def suspects(
@@ -141,8 +140,7 @@ def rows_to_learn(
 ) -> tuple[Table, RowLabels]:
     """More rows as the plan of a model takes them, and their labels."""
     table = model.plan.align(model.plan.grouped(X, groups, time))
-    labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
-    return table, labels
+    return table, model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
 
 
 def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
@@ -203,8 +201,7 @@ def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
 def _repeats(model: Model, rows: np.ndarray) -> Repeats:
     """How many of these encoded rows, to be held out, the model holds out already."""
     share = model.plan.holdout.bound / 2**64  # of rows that are held out
-    known = _as_bytes(model.evidence.held_out.normal)
-    return _compared(_as_bytes(rows), known=known, share=share)
+    return _compared(_as_bytes(rows), known=_as_bytes(model.evidence.held_out.normal), share=share)
 
 
 def _compared(rows: Iterable[bytes], *, known: Iterable[bytes], share: float) -> Repeats:
@@ -253,8 +250,7 @@ def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None
 def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
     alarm, rate = float(np.mean(model.score(rows) > model.threshold)), model.promise.unseen_rate
     likeness = model.score.kind_likeness(rows) if model.namer.needs_kind_likeness(rate) else None
-    packed = model.plan.encoder.pack(rows)
-    shares = model.namer.taken_for(kind, packed, likeness, rate=rate)
+    shares = model.namer.taken_for(kind, model.plan.encoder.pack(rows), likeness, rate=rate)
     named = shares.pop(kind, 0.0)
     other = max(shares, key=lambda name: shares[name], default=None)
     if alarm < 0.5:

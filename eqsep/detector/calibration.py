@@ -84,10 +84,6 @@ class Calibration(schemas.Kept, WithoutCaches):
 
     Where whole groups were held out, each of the J groups counts the same (hierarchical conformal
     prediction): p(s) = (1 + the sum over groups of the share of rows with a score >= s) / (J + 1).
-
-    >>> calibration = Calibration(np.arange(199.0))
-    >>> calibration.threshold(0.01), calibration.p_value(np.array([0.0, 500.0]))
-    (197.0, array([1.   , 0.005]))
     """
 
     scores: np.ndarray
@@ -249,8 +245,7 @@ class Calibration(schemas.Kept, WithoutCaches):
     def probabilities(self, score: np.ndarray, *, threshold: float) -> np.ndarray:
         """Those of `Detector.predict_proba` for rows with these scores.  (n,) -> (n, 2)"""
         q, c = (self.survival(np.atleast_1d(s)) for s in (score, max(threshold, 0.0)))
-        both = np.column_stack([q, np.broadcast_to(c, q.shape)])
-        return np.asarray(both / (q + c)[:, None])
+        return np.asarray(np.column_stack([q, np.broadcast_to(c, q.shape)]) / (q + c)[:, None])
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
@@ -297,8 +292,7 @@ def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """For each row, the share of the rows of its group that score at least as high."""
     shares = np.empty(len(score))
     order = np.argsort(groups, kind="stable")
-    first = np.flatnonzero(np.diff(groups[order])) + 1
-    for places in np.split(order, first):
+    for places in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         ordered = np.sort(score[places])
         shares[places] = 1 - np.searchsorted(ordered, score[places]) / max(len(places), 1)
     return shares

@@ -107,10 +107,7 @@ def varied_rows(table: Table) -> Table:
 
 
 def count_closed(detector: Fitted, table: Table) -> tuple[int, int]:
-    """In how many columns one strange value alone raises an alarm, and how many there are.
-
-    As by `closedness_by_column` on some of these normal rows; only the ends are tried.
-    """
+    """In how many columns a strange end alone raises an alarm, and how many columns there are."""
     found = _by_column(detector, varied_rows(table), inside=3, beyond=_BEYOND[-1:])
     return sum(one.closed for one in found), len(found)
 
@@ -130,8 +127,7 @@ def _by_column(
     score = model.scores(table)
     passing = np.flatnonzero(score <= model.threshold)
     passing = passing if len(passing) else np.argsort(score)
-    rng = check_random_state(random_state)
-    chosen = np.sort(rng.permutation(passing)[:n_rows])
+    chosen = np.sort(check_random_state(random_state).permutation(passing)[:n_rows])
     Z = model.plan.encode(table.take(chosen))
     return tuple(
         _vary(model, Z, table.columns[j], chosen, index=j, inside=inside, beyond=beyond)
@@ -203,8 +199,7 @@ def _numbers(
     position = np.concatenate([-far[::-1], share, 1 + far])
     tried = np.repeat(values[:, None], len(chosen), axis=1)
     if unit != "date":
-        texts = [WRITERS[unit](float(f"{value:.3g}")) for value in values.tolist()]
-        return tried, position, texts
+        return tried, position, [WRITERS[unit](float(f"{value:.3g}")) for value in values.tolist()]
     step = 7 * _DAY if width > 28 * _DAY else _DAY if width > 4 * _DAY else 1.0
     own = np.where(np.isnan(numbers[chosen]), low, numbers[chosen])
     tried = own + step * np.round((tried - own) / step)

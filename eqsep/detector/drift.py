@@ -88,8 +88,7 @@ def check_time(
 def _is_broken(rates: np.ndarray, *, rate: float) -> bool:
     """Whether the first rate exceeds the promised one and those by chance, the others, by far."""
     broken, by_chance = float(rates[0]), rates[1:]
-    as_high = np.sum(by_chance >= broken - 1e-12)
-    is_chance = (1 + as_high) / (1 + _N_PERMUTATIONS) > _LEVEL
+    is_chance = (1 + np.sum(by_chance >= broken - 1e-12)) / (1 + _N_PERMUTATIONS) > _LEVEL
     return not is_chance and broken > _BROKEN * max(rate, float(by_chance.mean()))
 
 

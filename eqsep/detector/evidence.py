@@ -113,8 +113,7 @@ class HeldOutRows(_Rows):
         first = self.take(np.argsort(self.hashes, kind="stable")) if self.in_groups else self
         order = []
         for part in (np.flatnonzero(first.is_normal), np.flatnonzero(~first.is_normal)):
-            hashes = row_hashes(first.rows[part], key=key)
-            order.append(part[np.argsort(hashes, kind="stable")])
+            order.append(part[np.argsort(row_hashes(first.rows[part], key=key), kind="stable")])
         return first.take(np.concatenate(order))
 
     @classmethod
@@ -422,8 +421,7 @@ def with_fewer_kind_rows(
 
 def n_kind_rows(n_columns: int, *, config: Config) -> int:
     """How many rows of a kind are kept at most: fewer where they are wide."""
-    wide = max(_FEWEST_KIND_ROWS, _MOST_VALUES // max(n_columns, 1))
-    return min(config.max_kind_rows, wide)
+    return min(config.max_kind_rows, max(_FEWEST_KIND_ROWS, _MOST_VALUES // max(n_columns, 1)))
 
 
 def with_lower_bounds(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
@@ -431,8 +429,7 @@ def with_lower_bounds(plan: Plan, evidence: Evidence, *, config: Config) -> tupl
     plan, evidence = with_fewer_kind_rows(plan, evidence, config=config, slack=2.0)
     if plan.holdout.grouping is not None:
         return plan, evidence  # of large groups only some rows calibrate anyway
-    limits = ((config.max_held_out, False), (config.max_held_out_anomalies, True))
-    for most, anomalous in limits:
+    for most, anomalous in ((config.max_held_out, False), (config.max_held_out_anomalies, True)):
         if (evidence.held_out.is_normal != anomalous).sum() > 2 * most:
             plan, evidence = _with_fewer_held_out(plan, evidence, most=most, anomalous=anomalous)
     return plan, evidence
@@ -442,8 +439,7 @@ def settled(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Ev
     """The bounds that a fit in memory would have chosen, and no provisional names any more."""
     plan, evidence = with_fewer_kind_rows(plan, evidence, config=config)
     if plan.holdout.grouping is None:
-        doubted = plan.holdout.anomaly_bound > 0
-        most = n_held_out(evidence.n_normal, config=config, doubted=doubted)
+        most = n_held_out(evidence.n_normal, config=config, doubted=plan.holdout.anomaly_bound > 0)
         plan, evidence = _with_fewer_held_out(plan, evidence, most=most)
     if not plan.provisional:
         return plan, evidence

@@ -123,8 +123,7 @@ class Grouping:
                 "All rows, or all but a few, have the same time: expected times by which rows can "
                 "be put in order. Leave it out, or pass others."
             )
-        gap = _GAP if window is None else _WIDE_GAP
-        return cls(groups.columns, tuple(edges.tolist()), gap=gap)
+        return cls(groups.columns, tuple(edges.tolist()), gap=_GAP if window is None else _WIDE_GAP)
 
     def units(self, groups: RowGroups, *, key: int, step: int = 0) -> np.ndarray:
         """A hash of what each row is held out with; with a `step`, of the block so much later."""
@@ -190,8 +189,7 @@ class Grouping:
 
 def n_held_out_groups(n: int, *, rate: float, config: Config) -> int:
     """How many of `n` groups to hold out: a fifth, or 5 times what the rate needs; at most half."""
-    wanted = max(n // 5, math.ceil(_SPARE / rate - 1e-9) - 1)
-    return min(wanted, n // 2, config.max_held_out)
+    return min(max(n // 5, math.ceil(_SPARE / rate - 1e-9) - 1), n // 2, config.max_held_out)
 
 
 def groups_needed(rate: float) -> int:

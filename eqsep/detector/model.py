@@ -188,8 +188,7 @@ class Model(WithoutCaches):
             values = np.full(len(rows), None if learnt.reads == "boolean" else NEW_NAME, object)
             if not isinstance(learnt, Category):
                 number, far = learnt.number, _FAR_OUT * learnt.number.width
-                ends = [number.knots[0] - far, number.knots[-1] + far]
-                values = rng.choice(ends, size=len(rows))
+                values = rng.choice([number.knots[0] - far, number.knots[-1] + far], size=len(rows))
             column = Column(name, "text" if values.dtype == object else learnt.reads, values)
             rows[:, encoder.source == index] = encoder.encode_column(index, column)
         return rows

@@ -407,8 +407,7 @@ class Judges(schemas.Kept, WithoutCaches):
             or trees.column.max(initial=0) >= examples.rows.shape[1]
         ):
             schemas.damaged("the trees that it names alarms by do not match its folds and kinds")
-        calibration = (made.probability, made.unlike_own, made.unlike_all)
-        if all(part is None for part in calibration):
+        if all(part is None for part in (made.probability, made.unlike_own, made.unlike_all)):
             return made.calibrated(learnt)
         prior = None if made.probability is None else made.probability.prior
         if prior is None or len(prior) != n_kinds or prior.min() <= 0:

@@ -53,10 +53,7 @@ class LabelReading(schemas.Kept):
         config: Config,
         doubted: bool | None = None,
     ) -> Self:
-        """The reading for the labels of a first fit; `counts` rows have each of them.
-
-        A given plan has settled whether rows are `doubted`.
-        """
+        """The reading of labels that `counts` rows have; a given plan has settled `doubted`."""
         _check_first_labels(labels, counts, normal=normal, given=given)
         n_normal = int(counts[labels.code == 0].sum())
         enough = n_held_out(n_normal, config=config) + 1 >= max(STEP, 1 / rate)
@@ -170,13 +167,12 @@ class Plan(WithoutCaches):
             rng=rng,
             key=holdout.key,
         )
-        windows = None if window is None else Windows.of(table, window)
         return cls(
             encoder=encoder,
             terms=terms,
             holdout=holdout,
             labels=reading,
-            windows=windows,
+            windows=None if window is None else Windows.of(table, window),
             provisional=provisional,
         )
 

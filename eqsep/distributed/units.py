@@ -62,8 +62,7 @@ class Divided:
 
 def units_of(data: Any, label: str | None = None) -> Units:
     """The units of what `eqsep.distributed.fit` takes; refuses a label that is not a column."""
-    ray = load_ray()
-    if isinstance(data, ray.data.Dataset):
+    if isinstance(data, load_ray().data.Dataset):
         names = data.columns() or []
         empty = pa.table({name: pa.array([], pa.float64()) for name in names})
         list(source_of([empty], label, name="fit").read())  # says where the label is missing
@@ -132,8 +131,7 @@ def _together(sizes: Sequence[int]) -> list[list[int]]:
 def as_units(items: Sequence[Any], opened: Callable[[Any], Any]) -> Units:
     """Each item as a unit, which `opened` turns into what is worked on, where it is."""
     rows = [{"number": i, "item": pickle.dumps(item)} for i, item in enumerate(items)]
-    tasks = max(min(len(rows), _MOST_TASKS), 1)
-    data = load_ray().data.from_items(rows, override_num_blocks=tasks)
+    data = load_ray().data.from_items(rows, override_num_blocks=max(min(len(rows), _MOST_TASKS), 1))
     return Units(data, partial(_open_items, opened=opened), 1)
 
 
@@ -150,8 +148,7 @@ def _open_block(
     table: pa.Table, *, names: list[str], label: str | None
 ) -> Iterator[tuple[Source, int]]:
     if set(table.schema.names) != set(names):
-        apart = sorted(set(table.schema.names) ^ set(names))
-        both = f"{listed(np.array(apart))} not in both"
+        both = f"{listed(np.array(sorted(set(table.schema.names) ^ set(names))))} not in both"
         message = f"A block does not have the columns of the dataset: {both}."
         hint = "Pass blocks of one table, with None where a value is not known."
         raise UserError(message, hint=hint, topic="unlike_batches")
@@ -168,10 +165,7 @@ def _open_block(
 
 
 def total(units: Units, task: Task[T], add: Callable[[T, T], T], *, cpus: float = 1) -> T | None:
-    """The sum of what `task` makes of all units, in their order; None if there are none.
-
-    Each task takes `cpus` processors, and as many threads.
-    """
+    """The sum, in order, of what `task` makes of all units on `cpus` threads each, or None."""
     made = _on_units(units, _made, task, cpus=cpus)
     for share in LEVELS:
         made = _mapped(made, _added, FAN, cpus=share * cpus, add=add)

@@ -82,8 +82,7 @@ class Ellipsoid(Kept):
         beyond = np.log(distance[out] / edge)
         tail = max(float(np.average(beyond, weights=None if weight is None else weight[out])), 1e-3)
         found = cls(centre, axes, edge, tail, 0.0)
-        trust = min(1.0, 1 / found._heaviness)
-        trusted = min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * trust
+        trusted = min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * min(1.0, 1 / found._heaviness)
         return replace(found, weight=step * trusted)
 
     @property
@@ -105,8 +104,7 @@ class Ellipsoid(Kept):
         """What the steps beyond the edge count of rows along the axes.  (n, n_axes) -> (n,)"""
         distance = clipped(_distances(y), self.edge)
         log = np.log if isinstance(distance, np.ndarray) else namespace(distance).log
-        steps = log(distance / self.edge) / self.tail
-        return self.weight * clipped(steps, high=FARTHEST)
+        return self.weight * clipped(log(distance / self.edge) / self.tail, high=FARTHEST)
 
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -523,8 +523,7 @@ def _most_common(C: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     length = np.arange(1, n + 1)[:, None] - first  # of each run up to here
     longest, columns = length.argmax(axis=0), np.arange(C.shape[1])
     number, share = ordered[longest, columns], length[longest, columns] / n
-    second = np.where(ordered == number, 0, length).argmax(axis=0)
-    return number, ordered[second, columns], share
+    return number, ordered[np.where(ordered == number, 0, length).argmax(axis=0), columns], share
 
 
 @inlined

@@ -55,8 +55,7 @@ def choose_landmarks(
     """
     key = row_keys(X, rng=rng)
     order = np.lexsort((is_anomaly, key))
-    first = np.concatenate([[True], key[order][1:] != key[order][:-1]])
-    distinct = order[first]
+    distinct = order[np.concatenate([[True], key[order][1:] != key[order][:-1]])]
     if n is None and len(distinct) > MANY:
         warn(
             EqsepWarning(
@@ -73,8 +72,7 @@ def choose_landmarks(
 def _stratified(is_anomaly: np.ndarray, n: int) -> np.ndarray:
     """The first rows of each class, `n` in all: a third anomalous as far as both classes last."""
     anomalies, normals = np.flatnonzero(is_anomaly), np.flatnonzero(~is_anomaly)
-    share = max(n - len(normals), int(n * ANOMALOUS_SHARE))
-    anomalies = anomalies[:share]
+    anomalies = anomalies[: max(n - len(normals), int(n * ANOMALOUS_SHARE))]
     return np.sort(np.concatenate([anomalies, normals[: n - len(anomalies)]]))
 
 
@@ -441,8 +439,7 @@ class DeviceMap:
         import torch
 
         for start in range(0, max(len(X), 1), SENT_AT_ONCE):
-            piece = torch.as_tensor(X[start : start + SENT_AT_ONCE])
-            yield piece.to(self.there.landmarks.device)
+            yield torch.as_tensor(X[start : start + SENT_AT_ONCE]).to(self.there.landmarks.device)
 
     def statistics(
         self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray

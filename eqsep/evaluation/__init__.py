@@ -65,59 +65,14 @@ from eqsep.evaluation.promises import (
 )
 from eqsep.separators.scores import anomaly_average_precision, anomaly_score
 
-__all__ = [
-    "OVERALL",
-    "AssessedKind",
-    "Assessment",
-    "Backtest",
-    "CaughtKind",
-    "Comparison",
-    "Contender",
-    "Cost",
-    "Curve",
-    "DetectionDelay",
-    "Difference",
-    "Fixed",
-    "GroupRates",
-    "Interval",
-    "KindDelay",
-    "Learning",
-    "LeaveOneKindOut",
-    "NamedKind",
-    "Names",
-    "NamesTried",
-    "PairedComparison",
-    "Period",
-    "Promise",
-    "Reliability",
-    "Retrained",
-    "Review",
-    "Schedule",
-    "ScoreHistogram",
-    "SeenKind",
-    "SetsFound",
-    "Share",
-    "Statistic",
-    "Tested",
-    "TopScores",
-    "Verdict",
-    "anomaly_average_precision",
-    "anomaly_score",
-    "assess",
-    "average_precision_by_kind",
-    "average_precision_difference",
-    "average_precision_interval",
-    "backtest",
-    "compare",
-    "compare_pair",
-    "cross_validate_kind",
-    "detection_delay",
-    "kept_promise",
-    "kept_promises",
-    "leave_one_kind_out",
-    "mean_ranks",
-    "precision_recall_by_kind",
-    "prevalence_by_kind",
-    "roc_auc_interval",
-    "score_histogram",
-]
+__all__ = ["OVERALL", "AssessedKind", "Assessment", "Backtest", "CaughtKind", "Comparison"]
+__all__ += ["Contender", "Cost", "Curve", "DetectionDelay", "Difference", "Fixed", "GroupRates"]
+__all__ += ["Interval", "KindDelay", "Learning", "LeaveOneKindOut", "NamedKind", "Names"]
+__all__ += ["NamesTried", "PairedComparison", "Period", "Promise", "Reliability", "Retrained"]
+__all__ += ["Review", "Schedule", "ScoreHistogram", "SeenKind", "SetsFound", "Share", "Statistic"]
+__all__ += ["Tested", "TopScores", "Verdict", "anomaly_average_precision", "anomaly_score"]
+__all__ += ["assess", "average_precision_by_kind", "average_precision_difference"]
+__all__ += ["average_precision_interval", "backtest", "compare", "compare_pair"]
+__all__ += ["cross_validate_kind", "detection_delay", "kept_promise", "kept_promises"]
+__all__ += ["leave_one_kind_out", "mean_ranks", "precision_recall_by_kind", "prevalence_by_kind"]
+__all__ += ["roc_auc_interval", "score_histogram"]

@@ -422,9 +422,8 @@ def detection_delay(
         )
 
     kinds = [one(name, names == name) for name in np.unique(names).tolist() if name != normal]
-    overall = [one(OVERALL, names != normal)] if kinds else []
     return DetectionDelay(
-        kinds=(*kinds, *overall),
+        kinds=(*kinds, *([one(OVERALL, names != normal)] if kinds else [])),
         false_episodes=int(begins.sum()),
         normal_rows=int(is_normal.sum()),
         by_date=by_date,

@@ -108,8 +108,7 @@ class Timeline:
         begins, past = period * self.every, self.period < period
         known = np.where(past, SEEN, AHEAD)
         if self.verdict is not None:
-            ends = (self.period + 1) * self.every
-            known[alarm & (ends + self.verdict <= begins)] = JUDGED
+            known[alarm & ((self.period + 1) * self.every + self.verdict <= begins)] = JUDGED
         known[past & (self.at + self.delay <= begins)] = LABELLED
         return known
 
@@ -117,8 +116,7 @@ class Timeline:
         """A time as text."""
         if not self.is_date:
             return f"row {int(at) + 1:,}"
-        text = WRITERS["date"](at)
-        return text.removesuffix("T00:00:00").removesuffix(":00").replace("T", " ")
+        return WRITERS["date"](at).removesuffix("T00:00:00").removesuffix(":00").replace("T", " ")
 
 
 class Contender(ABC):
@@ -285,7 +283,6 @@ class Backtest:
     def folded(self, most: int) -> list[Period]:
         """At most so many periods: if there are more, neighbours are joined."""
         size = -(-len(self.periods) // most)
-        pieces = [self.periods[i : i + size] for i in range(0, len(self.periods), size)]
         return [
             Period(
                 name=one[0].name if len(one) == 1 else f"{one[0].name} to {one[-1].name}",
@@ -295,7 +292,7 @@ class Backtest:
                 alarms={name: sum(period.alarms[name] for period in one) for name in self.methods},
                 caught={name: sum(period.caught[name] for period in one) for name in self.methods},
             )
-            for one in pieces
+            for one in [self.periods[i : i + size] for i in range(0, len(self.periods), size)]
         ]
 
 

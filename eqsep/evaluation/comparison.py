@@ -207,8 +207,7 @@ def _values(table: Mapping[str, Any], *, at_least: int) -> tuple[list[str], np.n
 
 
 def _mean_ranks(names: list[str], values: np.ndarray) -> dict[str, float]:
-    ranks = stats.rankdata(-values, axis=1).mean(axis=0)
-    return dict(zip(names, ranks.tolist(), strict=True))
+    return dict(zip(names, stats.rankdata(-values, axis=1).mean(axis=0).tolist(), strict=True))
 
 
 def _iman_davenport(chi2: float, shape: tuple[int, ...]) -> Statistic:

@@ -308,8 +308,7 @@ def _curve(score: np.ndarray, *, is_anomaly: np.ndarray) -> Curve:
         chosen = np.unique(np.searchsorted(recall, np.linspace(0, 1, _MOST_POINTS)))
         precision, recall = precision[chosen], recall[chosen]
     area = _average_precision(score, is_anomaly=is_anomaly)
-    prevalence = float(is_anomaly.mean())
-    return Curve(recall, precision, average_precision=area, prevalence=prevalence)
+    return Curve(recall, precision, average_precision=area, prevalence=float(is_anomaly.mean()))
 
 
 def check_share(name: str, value: float, *, hint: str = "Take 0.95 for 95 %.") -> None:
@@ -321,11 +320,7 @@ def check_share(name: str, value: float, *, hint: str = "Take 0.95 for 95 %.") -
 def _ends(
     area: Area, scores: list[Any], kind: Any, normal: str, draws: tuple[float, int, Any]
 ) -> dict[str, tuple[float, float, float]]:
-    """The areas of a score by kind, or the first score's less the second's, with their intervals.
-
-    The `draws` are confidence, number of resamples and random state. Scores are sorted once: their
-    ranks are 0 for the highest, ties share one, and a resample only counts its rows at each rank.
-    """
+    """The areas of a score by kind, or the first's less the second's, with intervals by `draws`."""
     checked = [checked_scores(score, kind, normal=normal) for score in scores]
     kind = checked[0][1]
     confidence, n_resamples, random_state = draws
@@ -336,6 +331,7 @@ def _ends(
     rng = check_random_state(random_state)
     names = anomalous_kinds(kind, normal)
     strata = [np.flatnonzero(kind == name) for name in (normal, *names)]
+    # The highest score has rank 0, ties share one; a resample only counts its rows at each rank.
     ranks = [np.unique(-score, return_inverse=True)[1] for score, _ in checked]
 
     def measure(rows: list[np.ndarray]) -> np.ndarray:

@@ -150,8 +150,7 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
         may_train = units.apart(in_test)
         seen_kinds = _on_both_sides(seen_kinds, kind, in_test, may_train)
     if seen is not None:
-        unknown = [name for name in seen if name not in seen_kinds]
-        if unknown or not len(seen):
+        if not len(seen) or any(name not in seen_kinds for name in seen):
             raise ParameterError("seen", expected=f"some of the kinds {seen_kinds}", got=list(seen))
         seen_kinds = [name for name in seen_kinds if name in seen]
     trains = [may_train & np.isin(kind, (normal, one)) for one in seen_kinds]

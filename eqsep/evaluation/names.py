@@ -149,8 +149,7 @@ class Names:
         """Whether the promise on "unseen" is kept, or why that cannot be said."""
         if self.promise is not None:
             return str(self.promise.verdict)
-        alike = f"not judged, as rows of one {self.unit} are alike"
-        return alike if self.unit else NO_PROMISE
+        return f"not judged, as rows of one {self.unit} are alike" if self.unit else NO_PROMISE
 
     def _of(self, names: Collection[str]) -> list[NamedKind]:
         return [one for one in self.kinds if one.kind in names]

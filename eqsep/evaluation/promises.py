@@ -159,8 +159,7 @@ class GroupRates:
     ) -> "GroupRates":
         """The rates of two groups or more."""
         ordered = np.sort(np.asarray(rates, dtype=float))
-        ends = _mean_interval(ordered.mean(), ordered.std(ddof=1), len(ordered))
-        low, high = map(float, ends)
+        low, high = map(float, _mean_interval(ordered.mean(), ordered.std(ddof=1), len(ordered)))
         rates = tuple(ordered.tolist())
         return cls(rates, promised, luck, low=low, high=high, unit=unit, known=known)
 

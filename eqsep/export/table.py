@@ -42,8 +42,7 @@ def number_parts(graph: Graph, values: Value, columns: Sequence[Placed[Number]])
         x = graph("Where", missing, np.array([c.learnt.centre for c in chosen]), x)
         x = graph("Min", graph("Max", x, -LARGEST), LARGEST)
         out = encode(graph, x, [c.learnt for c in chosen])
-        gone = np.array([c.learnt.missing(form) for c in chosen])
-        out = graph("Where", missing, gone, out)
+        out = graph("Where", missing, np.array([c.learnt.missing(form) for c in chosen]), out)
         weights = np.array([_weight(c.learnt, form) for c in chosen])
         places = [c.first + c.learnt.forms.index(form) for c in chosen]
         parts.append(Part(graph("Mul", out, weights), places))
@@ -116,8 +115,7 @@ def name_codes(graph: Graph, names: Value, category: Category) -> Value:
     """The output that says each name; an empty one is missing.  (n,) of strings -> (n,)"""
     codes = _codes(category)
     table: dict[str, Any] = {"keys_strings": list(codes), "values_int64s": list(codes.values())}
-    default = _new(category)
-    return graph("LabelEncoder", names, domain="ai.onnx.ml", default_int64=default, **table)
+    return graph("LabelEncoder", names, domain="ai.onnx.ml", default_int64=_new(category), **table)
 
 
 def truth_codes(graph: Graph, values: Value, category: Category, *, source: int) -> Value:
@@ -134,8 +132,7 @@ def name_part(graph: Graph, codes: Value, columns: Sequence[Placed[Category]]) -
     outputs = [(column, code) for column in columns for code in range(len(column.learnt.outputs))]
     given = graph("Gather", codes, np.array([column.source for column, _ in outputs]), axis=1)
     is_named = graph("Equal", given, np.array([code for _, code in outputs]))
-    places = [column.first + code for column, code in outputs]
-    return Part(graph.cast(is_named, np.float32), places)
+    return Part(graph.cast(is_named, np.float32), [column.first + code for column, code in outputs])
 
 
 def name_outputs(category: Category) -> np.ndarray:

@@ -263,8 +263,7 @@ class Monitor:
             if broken_at is None and highest >= 1 / self.delta:
                 broken_at = row
             if self._jumper.n % step == 0:
-                alarms = so_far[row - self.watched.rows - 1]
-                points.append((row, self._jumper.capital, alarms))
+                points.append((row, self._jumper.capital, so_far[row - self.watched.rows - 1]))
         self._points = np.vstack([self._points, np.reshape(points, (-1, 3))])
         self.watched = replace(
             self.watched,

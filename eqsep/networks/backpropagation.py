@@ -138,8 +138,7 @@ class _Bump(_Part):
 class _Distance(_Part):
     def forward(self, x: np.ndarray) -> np.ndarray:
         self._away = x - self.module.centre.numpy()[:, None]
-        square = (self._away**2).sum(axis=-1, keepdims=True) + self.module.guard**2
-        self._y = np.sqrt(square)
+        self._y = np.sqrt((self._away**2).sum(axis=-1, keepdims=True) + self.module.guard**2)
         return self._y
 
     def backward(self, sy: np.ndarray) -> np.ndarray:

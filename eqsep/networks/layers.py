@@ -179,8 +179,7 @@ class Hidden:
         linear = Linear(d_in, d_out, members=members, bias=not norm)
         active: nn.Module = Activate(self.activation)
         if self.activation.has_sigma:
-            k = len(members)
-            active = Bump(self.activation, learn_sigma=self.learn_sigma, n_members=k)
+            active = Bump(self.activation, learn_sigma=self.learn_sigma, n_members=len(members))
         elif type(self.activation) is activations.LeakyReLU:
             active = LeakyReLU(self.activation)
         return nn.Sequential(linear, *norm, active)
@@ -306,6 +305,5 @@ def _product(x: Tensor, weight: Tensor) -> Tensor:
         return x @ weight
     if x.shape[1] == 1:
         k, d_in, d_out = weight.shape
-        flat = weight.permute(1, 0, 2).reshape(d_in, k * d_out)
-        return (x[:, 0] @ flat).view(len(x), k, d_out)
+        return (x[:, 0] @ weight.permute(1, 0, 2).reshape(d_in, k * d_out)).view(len(x), k, d_out)
     return torch.bmm(x.transpose(0, 1), weight).transpose(0, 1)

@@ -138,17 +138,13 @@ def train(
     generator: torch.Generator,
     on_epoch: Callable[[int, int], None] | None = None,
 ) -> History:
-    """Train the members of `network` together; each ends with the best weights it had.
-
-    `on_epoch` is called with the number of epochs done and of members that still train.
-    """
+    """Train all members to their best weights; `on_epoch` gets the epochs done and members left."""
     X, rows, held_out = data
     steps = steps_for(network, data, criterion, training)
     book = _Book(network, patience=training.patience if len(held_out) else None)
     while book.n_epochs < training.epochs and len(book.alive):
         network.train()
-        order = torch.randperm(len(rows), generator=generator).to(X.device)
-        loss = steps.epoch(rows[order])
+        loss = steps.epoch(rows[torch.randperm(len(rows), generator=generator).to(X.device)])
         network.eval()
         held = None
         if len(held_out):

@@ -149,8 +149,7 @@ class MembershipLoss:
     head: Any
 
     def __call__(self, output: Tensor, index: Tensor) -> Tensor:
-        target = self.inside[index]
-        return self.weight[index] * self.loss(output[..., 0], target, head=self.head)
+        return self.weight[index] * self.loss(output[..., 0], self.inside[index], head=self.head)
 
     def value_and_slope(self, output: np.ndarray, index: np.ndarray) -> Pair:
         target, weight = self._arrays

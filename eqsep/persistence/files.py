@@ -126,8 +126,7 @@ def model_of(data: bytes, *, scoring: bool = False) -> Any:
     tree, arrays = container.unpack(data)
     codecs = SCORING if scoring and _is_of(tree, [DETECTOR]) else CODECS
     model = Reader(arrays, version=container.version_of(data), codecs=codecs).model(tree)
-    is_fitted = isinstance(model, Model) or hasattr(model, "classes_")
-    if not _is_of(tree, ESTIMATORS) or not is_fitted:
+    if not _is_of(tree, ESTIMATORS) or not (isinstance(model, Model) or hasattr(model, "classes_")):
         damaged("it does not hold a fitted separator")
     return model
 

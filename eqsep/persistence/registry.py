@@ -40,8 +40,7 @@ class Codec(ABC):
 
     def is_of(self, value: Any, name: str) -> bool:
         """Whether `value` is of this class, which has then been imported."""
-        home = sys.modules.get(self.home)
-        return getattr(home, name.split(".")[-1], None) is type(value)
+        return getattr(sys.modules.get(self.home), name.split(".")[-1], None) is type(value)
 
     @abstractmethod
     def encode(self, value: Any) -> dict[str, Any]:
@@ -170,8 +169,7 @@ def _check_sizes(layers: list[Any]) -> None:
     sizes: schemas.Sizes = {}
     for layer in layers:
         for name, tensor in [*layer.named_parameters(recurse=False), *layer.named_buffers()]:
-            axes = _AXES[type(layer).__name__, name]
-            if not schemas.fits(tuple(tensor.shape), axes, sizes):
+            if not schemas.fits(tuple(tensor.shape), _AXES[type(layer).__name__, name], sizes):
                 damaged("the layers of its network do not follow on one another")
         if "out" in sizes:
             sizes["d"] = sizes.pop("out")

@@ -63,10 +63,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
 
 
 def inline_svg(figure: Figure, *, name: str, text: str) -> str:
-    """The figure as an `<svg>` element, with text as text and colours as variables of the page.
-
-    Ids begin with `name`, unique on a page; `text` says what is shown, for screen readers.
-    """
+    """The figure as `<svg>` in the page's colours; ids begin with `name`, `text` is read aloud."""
     figure.patch.set_visible(False)
     for ax in figure.axes:
         ax.patch.set_visible(False)

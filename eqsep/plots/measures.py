@@ -212,8 +212,7 @@ class PromiseDisplay(Display):
         self.ax_.set_xticks(rate, [f"{r:.3g}%" for r in 100 * rate])
         self.ax_.set_yticks(rate, [f"{r:.3g}%" for r in 100 * rate])
         self.ax_.set_ylim(floor, max(float(high.max()), float(most.max())) * 1.2)
-        x_label = "promised share of false alarms"
-        frame(self.ax_, title=title, x_label=x_label, y_label="measured")
+        frame(self.ax_, title=title, x_label="promised share of false alarms", y_label="measured")
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

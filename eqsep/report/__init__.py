@@ -9,18 +9,6 @@ from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.report.page import html, write_report
 from eqsep.report.timelines import BacktestReport, WatchReport, watch_report
 
-__all__ = [
-    "AssessmentReport",
-    "BacktestReport",
-    "DetectorReport",
-    "EvaluationReport",
-    "HeldOut",
-    "Usage",
-    "WatchReport",
-    "assessment_report",
-    "detector_report",
-    "evaluation_report",
-    "html",
-    "watch_report",
-    "write_report",
-]
+__all__ = ["AssessmentReport", "BacktestReport", "DetectorReport", "EvaluationReport", "HeldOut"]
+__all__ += ["Usage", "WatchReport", "assessment_report", "detector_report", "evaluation_report"]
+__all__ += ["html", "watch_report", "write_report"]

@@ -111,9 +111,7 @@ def assessment_report(
 
 def _typical(delays: Sequence[float], spell: Callable[[float], str]) -> str:
     """The median and the longest of some delays; empty if there are none."""
-    if not delays:
-        return ""
-    return f"{spell(float(np.median(delays)))}, at most {spell(max(delays))}"
+    return f"{spell(float(np.median(delays)))}, at most {spell(max(delays))}" if delays else ""
 
 
 def spelled(seconds: float) -> str:

@@ -9,19 +9,10 @@ from typing import Any
 import numpy as np
 
 from eqsep.errors import quoted
-from eqsep.evaluation import (
-    OVERALL,
-    Curve,
-    Difference,
-    Interval,
-    LeaveOneKindOut,
-    NamesTried,
-    SeenKind,
-    Tested,
-    average_precision_difference,
-    average_precision_interval,
-    precision_recall_by_kind,
-)
+from eqsep.evaluation import OVERALL, Curve, Difference, Interval, precision_recall_by_kind
+from eqsep.evaluation.kinds import average_precision_difference, average_precision_interval
+from eqsep.evaluation.left_out import LeaveOneKindOut, SeenKind, Tested
+from eqsep.evaluation.names import NamesTried
 from eqsep.labels import WITHOUT
 
 PARTS = ("seen", "unseen", "overall")
@@ -204,8 +195,7 @@ def _cell(own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
     parts = {"seen": by_kind[own.kind], "overall": by_kind.pop(OVERALL)}
     if len(by_kind) > 1:
         parts["unseen"] = intervals("unseen")[OVERALL]
-    gains = {} if own is base else {part: gain(part) for part in parts}
-    return MethodOnKind(parts, by_kind, gains)
+    return MethodOnKind(parts, by_kind, {} if own is base else {part: gain(part) for part in parts})
 
 
 def _tested(result: SeenKind) -> Tested:

@@ -83,10 +83,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
 
 
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:
-    """What a detector took the rows for that stand for normal ones, by the rows of each label.
-
-    "560 rows without a label are doubted: some may be anomalies", say.
-    """
+    """What a detector took the rows for that stand for normal ones, by the rows of each label."""
     model = detector.model_
     reading = model.plan.labels
     labelled, without = counts.get(normal, 0), counts.get(WITHOUT, 0)

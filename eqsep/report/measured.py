@@ -7,24 +7,11 @@ import numpy as np
 
 from eqsep.detector import Detector
 from eqsep.detector.model import Model
-from eqsep.evaluation import (
-    OVERALL,
-    Curve,
-    GroupRates,
-    Interval,
-    Names,
-    Promise,
-    ScoreHistogram,
-    Share,
-    average_precision_interval,
-    kept_promises,
-    precision_recall_by_kind,
-    score_histogram,
-)
+from eqsep.evaluation import OVERALL, Curve, Interval, ScoreHistogram, precision_recall_by_kind
 from eqsep.evaluation.assessment import group_rates, promise_of
-from eqsep.evaluation.kinds import anomalous_kinds
-from eqsep.evaluation.names import names_on
-from eqsep.evaluation.promises import RATES
+from eqsep.evaluation.kinds import anomalous_kinds, average_precision_interval, score_histogram
+from eqsep.evaluation.names import Names, names_on
+from eqsep.evaluation.promises import RATES, GroupRates, Promise, Share, kept_promises
 from eqsep.labels import WITHOUT
 from eqsep.report.learnt import Learnt
 from eqsep.tables.reading import Table, read_table

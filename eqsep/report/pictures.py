@@ -6,17 +6,10 @@ from matplotlib.figure import Figure
 
 from eqsep.detector import ColumnClosedness
 from eqsep.evaluation import OVERALL, Backtest, Curve, Promise, Reliability, ScoreHistogram
-from eqsep.plots import (
-    BacktestDisplay,
-    ClosednessDisplay,
-    DriftDisplay,
-    PrecisionRecallByKindDisplay,
-    PromiseDisplay,
-    ReliabilityDisplay,
-    ScoreHistogramDisplay,
-)
+from eqsep.plots import BacktestDisplay, ClosednessDisplay, DriftDisplay, ReliabilityDisplay
 from eqsep.plots.figures import inline_svg
 from eqsep.plots.look import Display
+from eqsep.plots.measures import PrecisionRecallByKindDisplay, PromiseDisplay, ScoreHistogramDisplay
 from eqsep.report.timelines import WatchReport
 
 _WIDTH = 3.8  # inches: letters are readable on a telephone

@@ -47,10 +47,7 @@ class Alarm:
 def top_alarms(
     detector: Detector, table: Table, kind: np.ndarray, *, names: Sequence[str] | None
 ) -> tuple[Alarm, ...]:
-    """The highest alarms, from every label in turn, so that no kind hides the others.
-
-    Rows with the same encoded values are one alarm; `names` are what rows are called.
-    """
+    """The highest alarms of distinct rows, from each label in turn; `names` are the rows' names."""
     model = detector.model_
     score = model.scores(table)
     above = score > model.threshold

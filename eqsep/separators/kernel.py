@@ -159,8 +159,7 @@ class KernelEqualitySeparator(Separator):
         labels = read_labels(y, normal=self.normal)
         X, is_anomaly, weight = self._piece(X, y, sample_weight, labels)
         check_both_classes(is_anomaly)
-        kernel = _checked_kernel(self)
-        self._set_landmarks(X, is_anomaly, kernel)
+        self._set_landmarks(X, is_anomaly, _checked_kernel(self))
         if self.closed:
             return self._record(self._sums(X, is_anomaly, weight), labels)
         self.labels_, self.classes_ = labels, labels.classes
@@ -409,10 +408,7 @@ class Stream(NamedTuple):
 def begin_stream(
     source: Source, check: Callable[[Any], Any], *, normal: Any, rng: np.random.Generator
 ) -> Stream:
-    """Read batches once for a sample, or the first ones where they cannot be read again.
-
-    Rows that may have the label `normal` are sampled apart from the others.
-    """
+    """Sample batches, rows that may be `normal` apart; or the first ones if read only once."""
 
     def batches() -> Iterator[Rows]:
         return prefetched(_checked_batch(X, y, check) for X, y in source)

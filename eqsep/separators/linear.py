@@ -177,8 +177,7 @@ class EqualitySeparator(Separator):
         z = signed_distance(self._rows(X), self.coef_, self.intercept_)
         reach = 1e100 * self.epsilon_
         p = self.head_.membership(np.clip(z, -reach, reach) / self.epsilon_ * self.head_.half_width)
-        in_margin = self.classes_ == self.margin_class_
-        return np.where(in_margin, p[:, None], 1 - p[:, None])
+        return np.where(self.classes_ == self.margin_class_, p[:, None], 1 - p[:, None])
 
 
 _FRAMES = {

@@ -117,8 +117,7 @@ def least_error_width(distance: np.ndarray, *, inside: np.ndarray, weight: np.nd
     held = np.where(inside, 0.0, weight)[order]
     error = lost.sum() + np.concatenate([[0.0], np.cumsum(held - lost)])
     gap = np.diff(edges)
-    least = error <= error[gap > 0].min() + 1e-12
-    widest = int(np.argmax(np.where(least, gap, -1.0)))
+    widest = int(np.argmax(np.where(error <= error[gap > 0].min() + 1e-12, gap, -1.0)))
     return float((edges[widest] + edges[widest + 1]) / 2)
 
 

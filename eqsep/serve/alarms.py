@@ -236,11 +236,7 @@ class Likeness:
 
 
 def groups_of(directions: np.ndarray) -> np.ndarray:
-    """Which group each alarm belongs to, from 1 on: average linkage, cut where they are alike.
-
-    >>> groups_of(np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.4]])).tolist()
-    [1, 2, 1]
-    """
+    """Which group each alarm belongs to, from 1 on: average linkage, cut where they are alike."""
     if len(directions) < 2:
         return np.ones(len(directions), dtype=int)
     apart = np.maximum(1.0 - directions @ directions.T, 0.0).astype(float)

@@ -55,11 +55,7 @@ class Incidents:
 
 
 def folded(keys: Sequence[Hashable], at: Sequence[float], *, gap: float) -> list[list[int]]:
-    """The places of values with the same key, each at most `gap` after the one before.
-
-    >>> folded(["a", "b", "a", "a"], [0.0, 1.0, 5.0, 99.0], gap=10.0)
-    [[0, 2], [1], [3]]
-    """
+    """The places of values with the same key, each at most `gap` after the one before."""
     found: list[list[int]] = []
     latest: dict[Hashable, list[int]] = {}
     for place in sorted(range(len(at)), key=at.__getitem__):
@@ -72,11 +68,7 @@ def folded(keys: Sequence[Hashable], at: Sequence[float], *, gap: float) -> list
 
 
 def over_time(at: Sequence[float]) -> list[Bar]:
-    """How many times lie in each of up to 60 bars of equal width.
-
-    >>> [bar.alarms for bar in over_time([100.0, 100.5, 102.0])]
-    [2, 0, 1]
-    """
+    """How many times lie in each of up to 60 bars of equal width."""
     if not at:
         return []
     width = next((w for w in _WIDTHS if max(at) // w - min(at) // w < _BARS), _WIDTHS[-1])

@@ -281,8 +281,7 @@ def _values(
     """A row as it is stored; an exemption keeps an expected alarm out of the inbox."""
     said = {key: getattr(answer, key) for key in ("version", *VERDICTS)}
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
-    covers = (one.id for one in exemptions if answer.alarm and one.covers(row, who))
-    exemption = next(covers, None)
+    exemption = next((one.id for one in exemptions if answer.alarm and one.covers(row, who)), None)
     state = OPEN if exemption is None else EXEMPT
     plain = {"model": name, "at": now(), "row": row, "entity": who, "state": state, "note": ""}
     now_said = {f"now_{key}": value for key, value in said.items()}

@@ -504,8 +504,7 @@ class Ledger:
                     continue
                 settings = _settings(connection, name)
                 if set(detector.kinds_) - set(settings.get(KINDS, ())):
-                    placed = _placed(settings, detector.kinds_)
-                    connection.execute(_changed(name, settings=placed))
+                    connection.execute(_changed(name, settings=_placed(settings, detector.kinds_)))
                 if within is not None:
                     within(connection, number, detector)
                 else:

@@ -69,8 +69,7 @@ def server(work: Workspace) -> MCPServer[Any]:
         """Rows of a model in a state, the newest first; `total` is how many there are."""
         if not 1 <= limit <= _MOST:
             raise UserError(f"limit must be between 1 and {_MOST}, got {limit}.")
-        wanted = Filter(state=state, kind=kind, entity=entity)
-        page = work.alarms.inbox(model, wanted, limit=limit)
+        page = work.alarms.inbox(model, Filter(state=state, kind=kind, entity=entity), limit=limit)
         return {"total": page.total, "alarms": [_summary(alarm) for alarm in page.alarms]}
 
     @tool

@@ -203,8 +203,7 @@ def audit_entry(who: str, action: str, **detail: Any) -> Insert:
 def _people() -> Select[Any]:
     """Everybody whose token has not expired."""
     expires = schema.people.c.expires
-    lasts = (expires > now()) | expires.is_(None)
-    return select(*columns_of(Person, schema.people)).where(lasts)
+    return select(*columns_of(Person, schema.people)).where((expires > now()) | expires.is_(None))
 
 
 def _hash(token: str) -> str:

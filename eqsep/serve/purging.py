@@ -62,13 +62,12 @@ class Purging:
             later = select(its).where(versions.c.model == name, its >= first)
             shadowed = (models.c.name == name) & (models.c.shadow >= first)
             begins = {"depth": 0, "operation": FORGET, "source": None}
-            content = {"version": number, "content": model_bytes(detector)}
             for statement in (
                 update(versions).where(its.in_([*lessons, number])).values(lesson=null()),
                 delete(snapshots).where(snapshots.c.version.in_(later)),
                 update(models).where(shadowed).values(shadow=None),
                 update(versions).where(its == number).values(**begins),
-                insert(snapshots).values(**content),
+                insert(snapshots).values(version=number, content=model_bytes(detector)),
             ):
                 connection.execute(statement)
             delete_rows(connection)

@@ -102,8 +102,7 @@ class Given:
 
 def fits_now(model: Model, alarm: Alarm) -> dict[str, Fit]:
     """How well a row fits each kind by a model, the best first."""
-    found = _fits(model, model, alarm)
-    return dict(sorted(found.items(), key=lambda one: -(one[1].after or 0.0)))
+    return dict(sorted(_fits(model, model, alarm).items(), key=lambda one: -(one[1].after or 0.0)))
 
 
 def _fits(before: Model, after: Model, alarm: Alarm) -> dict[str, Fit]:
@@ -223,12 +222,11 @@ class Verdicts:
         still = [alarm for alarm in alarms if then[alarm.id].alarm] if verdict == FALSE else []
         differ = [n for n in others if n in then and _differs(others[n], then[n])]
         changes = [Change(alarm, then[alarm.id]) for alarm in self._alarms.some(differ)]
-        stay = [c for c in changes if c.alarm.now.alarm and c.then.alarm]
         return Preview(
             rows=[Change(alarm, then[alarm.id]) for alarm in alarms],
             goes=[c for c in changes if c.alarm.now.alarm and not c.then.alarm],
             rises=[c for c in changes if c.then.alarm and not c.alarm.now.alarm],
-            renamed=stay if named else [],
+            renamed=[c for c in changes if c.alarm.now.alarm and c.then.alarm] if named else [],
             n_looked_at=len(others),
             fits=_fits(before, after, alarms[0]) if named else {},
             threshold=(before.threshold, after.threshold),

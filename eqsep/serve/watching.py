@@ -176,8 +176,7 @@ class Watching:
         values = {"at": now(), "state": file.getvalue(), "drift_at": self._drift_at.get(name)}
         with self._store.writing(synced=False) as connection:
             if not connection.execute(update(table).where(mine).values(**values)).rowcount:
-                old = table.c.at < now() - _FORGOTTEN_AFTER
-                connection.execute(delete(table).where(old))
+                connection.execute(delete(table).where(table.c.at < now() - _FORGOTTEN_AFTER))
                 connection.execute(insert(table).values(model=name, worker=self._worker, **values))
         self._saved[name] = time.monotonic()
 

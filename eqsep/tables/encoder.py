@@ -173,8 +173,7 @@ class Encoder:
             has, was = ("has", "without") if table.named else ("does not have valid", "with")
             fitted = f"{name} was fitted {was} feature names: columns are matched by position."
             warn(ColumnMatchWarning(f"X {has} feature names, but {fitted}"))
-        pairs = zip(names, table.columns, strict=True)
-        columns = [Column(n, c.kind, c.values) for n, c in pairs]
+        columns = [Column(n, c.kind, c.values) for n, c in zip(names, table.columns, strict=True)]
         return replace(table, columns=columns, named=named)
 
     def encode(self, X: Any) -> np.ndarray:
@@ -196,8 +195,7 @@ class Encoder:
 
     def encode_column(self, j: int, column: Column) -> np.ndarray:
         """The encoded columns of one input column.  -> (n_values, k)"""
-        weights = self.weights[self.output_source == j]
-        encoding = Encoding([self.columns[j]], weights, np.float32)
+        encoding = Encoding([self.columns[j]], self.weights[self.output_source == j], np.float32)
         return encoding.of_table([column], len(column.values))
 
     @cached_property
@@ -246,8 +244,7 @@ class Encoder:
 
     @property
     def name_columns(self) -> dict[str, Category]:
-        found = self.by_name.items()
-        return {n: c for n, c in found if isinstance(c, Category) and not c.boolean}
+        return {n: c for n, c in self.by_name.items() if isinstance(c, Category) and not c.boolean}
 
     def with_rare_names(self, rare: Mapping[str, Sequence[str]]) -> "Encoder":
         """The same with other rare names, by column; an output for rare names stays."""

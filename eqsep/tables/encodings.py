@@ -92,8 +92,7 @@ class Number:
         weight = {"quantile": RANK_WEIGHT, "standard": 1.0}
         if len(self.knots) == 2 and len(self.forms) == 2:
             least, most = (deviation(knot, self.scales) for knot in self.knots)
-            step = most - least
-            weight = {"quantile": 0.0, "standard": 1 + RANK_WEIGHT / step}
+            weight = {"quantile": 0.0, "standard": 1 + RANK_WEIGHT / (most - least)}
         return [weight[form] for form in self.forms] + [NAME_WEIGHT] * self.with_missing
 
     @property
@@ -210,8 +209,7 @@ class Date:
             return x[:, None][:, :0]
         xp = np if isinstance(x, np.ndarray) else namespace(x)
         angles = [2 * np.pi * _turn(x, cycle, xp) for cycle in self.cycles]
-        parts = [wave(angle) for angle in angles for wave in (xp.sin, xp.cos)]
-        circles = xp.stack(parts, axis=1)
+        circles = xp.stack([wave(angle) for angle in angles for wave in (xp.sin, xp.cos)], axis=1)
         return xp.where(xp.isnan(circles), 0.0, circles)
 
     def state(self) -> dict[str, Any]:
@@ -554,8 +552,7 @@ class Encoding:
 
         in_threads(fill, n, steps=out.size)
         for j, (date, places, weights) in self.dates.items():
-            x = numbers[self.numbers.sources.index(j)]
-            out[:, places] = date.circles(x) * weights
+            out[:, places] = date.circles(numbers[self.numbers.sources.index(j)]) * weights
         return out
 
     @cached_property

@@ -107,9 +107,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's contract
         """Learn each column of the table `X`."""
         self._check_parameters()
-        table = read_table(X, name=type(self).__name__)
         encoder = Encoder.learn(
-            table,
+            read_table(X, name=type(self).__name__),
             forms=_FORMS[self.numeric_encoding],
             max_categories=int(self.max_categories),
             min_count=int(self.min_count),

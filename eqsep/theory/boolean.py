@@ -39,8 +39,7 @@ def _strict_equality(n: int) -> int:
     flats = {0}
     for size in range(1, n + 1):
         for chosen in combinations(range(len(rows)), size):
-            planes = null_space(rows[list(chosen)])
-            on = np.all(rows @ np.array(planes).T == 0, axis=1)
+            on = np.all(rows @ np.array(null_space(rows[list(chosen)])).T == 0, axis=1)
             flats.add(sum(1 << i for i in np.flatnonzero(on).tolist()))
     return len(flats | {full ^ flat for flat in flats})
 

@@ -38,10 +38,7 @@ class Layer:
         return self.scale * self.activation(z) + self.shift
 
     def far_away(self) -> Array:
-        """The outputs where w·x + b is infinite for every unit that has a direction.
-
-        Bumps and radial functions vanish there. -> (1, k, n_units)
-        """
+        """The outputs (1, k, n_units) where w·x + b is infinite for units that have a direction."""
         constant = ~self.normals.any(axis=-1) & (self.family != "rbf")
         z = np.where(constant, self.offsets, np.inf)[None]
         return self.scale * self.activation(z) + self.shift
@@ -59,8 +56,7 @@ class Layer:
         """Which members have a unit with a direction that some slopes do not move.  -> (k,)"""
         if self.family == "rbf":
             return (along == 0).all(axis=-1).any(axis=0)
-        still = (self._slopes(along) == 0) & self.normals.any(axis=-1)
-        return still.any(axis=(0, 2))
+        return ((self._slopes(along) == 0) & self.normals.any(axis=-1)).any(axis=(0, 2))
 
     def _slopes(self, along: Array) -> Array:
         """The slopes of w·x + b; 0 where those of the inputs cancel but for rounding."""

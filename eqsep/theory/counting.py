@@ -30,11 +30,7 @@ LIMITS: dict[str, dict[int, int]] = {
 
 
 def count_placements(m: int, n: int) -> int:
-    """The ways slabs place m points of R^n in general position below, inside and above.
-
-    >>> count_placements(1, 1), count_placements(3, 1), count_placements(3, 2)
-    (3, 17, 27)
-    """
+    """The ways slabs place m points of R^n in general position below, inside and above."""
     *few, corner = _binomials(m, n + 1)
     simple = sum(c << k for k, c in enumerate(few)) + (2 ** (n + 1) - 2) * corner
     return simple + 2 * _binomials(m - 1, n)[n]
@@ -104,9 +100,6 @@ def section_numbers(d: int, r: int) -> list[int]:
     """Upper bounds on h_0 .. h_d of a simple d-dimensional section of the r-cube.
 
     The first half are the coefficients of (1 + t)^r (1 - t)^(d - r), the others their mirror.
-
-    >>> section_numbers(3, 3), section_numbers(2, 3)  # the cube; polygons of six corners at most
-    ([1, 3, 3, 1], [1, 4, 1])
     """
     series = [1]
     for i in range(1, d // 2 + 1):
@@ -165,11 +158,7 @@ def needed_levels(family: str, n: int, m: int) -> range:
 
 
 def refute(family: str, n: int, m: int) -> LevelProof | None:
-    """A proof that the family shatters no m points of R^n, by a linear programme, or None.
-
-    >>> refute("hyper-ridge", 5, 19).verify(), refute("hyper-ridge", 5, 18)
-    (True, None)
-    """
+    """A proof that the family shatters no m points of R^n, by a linear programme, or None."""
     levels = needed_levels(family, n, m)
     if not levels:
         return None

@@ -172,8 +172,7 @@ class SlabTable:
         between = (value > 0) & (value < 1)
         np.put_along_axis(between, self._T, False, axis=1)
         subsets = (between @ self._bits)[:, None] + self._parts
-        better = (room[:, None] > self.room[subsets]) & (room[:, None] > _FLAT)
-        simplex, part = np.nonzero(better)
+        simplex, part = np.nonzero((room[:, None] > self.room[subsets]) & (room[:, None] > _FLAT))
         order = np.argsort(room[simplex], kind="stable")  # the last, roomiest of a subset stays
         simplex, part = simplex[order], part[order]
         found = subsets[simplex, part]
@@ -216,8 +215,7 @@ class Slab(PlaneFamily):
             w, low, high = _along_first_axis(np.vstack([inside, outside]))
             ends = (low - 1, high + 1) if len(inside) else (high + 1, high + 3)
             return _slab_plane(np.array([*w, *ends], dtype=object))
-        rows = np.vstack([_above_low(inside), -_above_high(inside)])
-        z = _between(rows, outside, mirrored=True)
+        z = _between(np.vstack([_above_low(inside), -_above_high(inside)]), outside, mirrored=True)
         return None if z is None else _slab_plane(z)
 
     def obstruction(self, rows: Integers) -> list[int] | None:
@@ -320,8 +318,7 @@ def _slab_plane(z: Integers) -> tuple[Integers, int, int]:
 
 def _cuts_exactly(slabs: Integers, rows: Integers, subsets: NDArray[np.intp]) -> NDArray[np.bool_]:
     """Which slabs hold exactly their subset of the points (numbered as in `SlabTable`)."""
-    places = np.arange(len(rows) - 1, -1, -1)
-    wanted = (subsets[:, None] >> places & 1).astype(bool)
+    wanted = (subsets[:, None] >> np.arange(len(rows) - 1, -1, -1) & 1).astype(bool)
     above_low, above_high = slabs @ _above_low(rows).T, slabs @ _above_high(rows).T
     return (wanted == ((above_low >= 0) & (above_high <= 0))).all(axis=1)
 

@@ -168,8 +168,7 @@ def is_closed(normals: ArrayLike, *, family: str = "equality") -> Closure:
     >>> bool(corner), bool(min(corner.escape) >= 0)
     (False, True)
     """
-    closure = look_up(family, _CLOSURES)
-    return closure(_check_normals(normals, may_be_zero=family == "rbf"))
+    return look_up(family, _CLOSURES)(_check_normals(normals, may_be_zero=family == "rbf"))
 
 
 def region_volume(
@@ -382,8 +381,7 @@ def _unit_rows(table: Array) -> tuple[Array, Array]:
 def _null_direction(units: Array) -> Array | None:
     """A unit vector orthogonal to every row, if the rows leave one."""
     _, values, directions = np.linalg.svd(units)
-    rank = int(np.sum(values > _TOLERANCE))
-    return None if rank == units.shape[1] else directions[-1]
+    return None if int(np.sum(values > _TOLERANCE)) == units.shape[1] else directions[-1]
 
 
 def _both_sides(units: Array, offsets: Array, widths: Array) -> tuple[Array, Array]:

@@ -40,8 +40,7 @@ _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
 def _chosen(request: Request, first: dict[str, str]) -> dict[str, str]:
     """The filters in the page's address."""
-    asked = request.query_params
-    return {name: asked.get(name, text).strip() for name, text in first.items()}
+    return {name: request.query_params.get(name, text).strip() for name, text in first.items()}
 
 
 def _query(chosen: dict[str, str], first: dict[str, str]) -> str:
@@ -112,8 +111,7 @@ def add_routes(pages: Pages) -> None:
     def fresh(request: Request, model: str, after: float) -> Values:
         chosen = _chosen(request, _FIRST)
         newer = _filter(chosen).model_copy(update={"since": after})
-        n = ws.alarms.inbox(model, newer, limit=1).total
-        return {"n": n, "query": _query(chosen, _FIRST)}
+        return {"n": ws.alarms.inbox(model, newer, limit=1).total, "query": _query(chosen, _FIRST)}
 
     of_inbox = {"current": "inbox"}
 

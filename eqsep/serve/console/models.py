@@ -90,13 +90,12 @@ def _facts(model: Model) -> list[tuple[str, str]]:
     if not model.rank:
         promise = f"none: too few rows calibrate for {share(model.promise.false_alarm_rate)}"
     expected = model.namer.expected
-    names = [] if expected is None else [("Names", str(expected))]
     return [
         ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
         ("Held out", f"{held_out} set the threshold"),
         ("Threshold", score(model.threshold)),
         ("Promise", promise),
-        *names,
+        *([] if expected is None else [("Names", str(expected))]),
         ("Landmarks", f"{len(model.plan.terms.landmarks):,}"),
     ]
 

@@ -114,8 +114,7 @@ def _explained(service: Service, name: str, checked: CheckedRows, top: int) -> l
         raise TooMany(f"Expected at most {_MOST_EXPLAINED} rows to explain, got {checked.n_rows}.")
     explained = service.ws.intake.explain(name, checked.rows, top=top) if checked.rows else []
     found = checked.spread(explained)
-    bad = [RowError(i, one) for i, one in enumerate(found) if isinstance(one, str)]
-    checked.errors.extend(bad)
+    checked.errors.extend([RowError(i, one) for i, one in enumerate(found) if isinstance(one, str)])
     return [asdict(one) if isinstance(one, Explanation) else None for one in found]
 
 

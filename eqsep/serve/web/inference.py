@@ -86,8 +86,7 @@ def open_inference(service: Service) -> APIRouter:
         reader = await service.reader(name)
 
         def checked() -> CheckedRows:
-            rows = _of_tensors(asked["inputs"], limits.columns)
-            return reader.check(counted_rows(rows, limits))
+            return reader.check(counted_rows(_of_tensors(asked["inputs"], limits.columns), limits))
 
         answers = await _all_answered(service, name, await service.decoded(body, checked), keep)
         answered: dict[str, Any] = {"model_name": name, "model_version": str(answers[0].version)}

@@ -59,8 +59,7 @@ class Serving:
 
     def bound(self) -> socket.socket:
         """A socket bound to host and port."""
-        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        sock = socket.socket(family)
+        sock = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((self.host, self.port))
@@ -202,8 +201,7 @@ class Connection(HttpToolsProtocol):
             self.timer = self.loop.call_later(self.limits.head - waited, self._look)
 
     def _check_head(self) -> None:
-        has_many = len(self.headers) > self.limits.headers
-        if self.head_bytes > self.limits.head_bytes or has_many:
+        if self.head_bytes > self.limits.head_bytes or len(self.headers) > self.limits.headers:
             self._refuse(_TOO_LARGE)
 
     def _refuse(self, answer: bytes) -> None:
