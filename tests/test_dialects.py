@@ -117,7 +117,7 @@ def many():
         for encoding in ("latin-1", "cp1252", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"):
             yield f"{mark}, {encoding}", Writing(marks[mark], GERMAN, encoding=encoding)
     for order in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y"):
-        yield f"dates {order}", Writing(";", GERMAN, order, said=("day: dates, ",))
+        yield f"dates {order}", Writing(";", GERMAN, order, said=("day: dates",))
     for order in ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%b-%y", "%d %b %y"):
         said = ("years of two digits as 1969 to 2068",)
         yield f"dates {order}", Writing(";", GERMAN, order, said=said)
@@ -209,6 +209,13 @@ def test_what_is_obvious_is_not_said(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(Writing(columns=("place", "amount", "day", "kind")).text())
     assert read(path)[1] == []
+
+
+@pytest.mark.parametrize("form", ["%Y/%m/%d", "%b %d, %Y"])
+def test_dates_with_the_year_or_a_name_first_are_not_day_first(tmp_path, form):
+    path = tmp_path / "table.csv"
+    path.write_text(Writing("\t", date=form, columns=("place", "amount", "day", "kind")).text())
+    assert read(path)[1][-1] == "day: dates."
 
 
 def test_notes_name_the_column_and_how_it_is_written(tmp_path):

@@ -144,6 +144,17 @@ def test_evaluate_takes_groups_and_says_so(tmp_path):
     assert "--group run" in re.sub("<[^>]*>", "", page.read_text())
 
 
+def test_evaluate_names_alarms_at_the_rate_of_the_project_file(tmp_path, monkeypatch):
+    found = []
+    monkeypatch.setattr(
+        "eqsep.cli.evaluate.try_names", lambda used, *_, **__: found.append(used.false_alarm_rate)
+    )
+    (tmp_path / "eqsep.toml").write_text("false_alarm_rate = 0.1\n")
+    runs(8, rows=8).drop(columns=["t", "run"]).to_csv(tmp_path / "rows.csv", index=False)
+    evaluate(tmp_path / "rows.csv")
+    assert found == [0.1]
+
+
 def test_evaluate_warns_of_rows_in_runs(tmp_path):
     rng = np.random.default_rng(0)
     X = lfilter([0.3], [1, -0.95], rng.normal(size=(200, 2)), axis=0)

@@ -338,6 +338,13 @@ def test_an_error_about_a_value_of_the_file_names_key_and_line(folder, tmp_path,
     assert said.format(project) in run("fit", rows, code=2).stderr
 
 
+def test_an_error_names_the_key_that_the_command_uses(fitted, tmp_path):
+    rows = tmp_path / "new.csv"
+    rows.write_text("id,heat,load\n1,0.5,0.5\n")  # 'day' is in drop, too
+    said = run("score", fitted / "sensors.eqsep", rows, code=2).stderr
+    assert f"'day' comes from keep in {fitted / 'eqsep.toml'} (line" in said
+
+
 def test_an_error_about_an_option_of_the_command_line_names_the_option(fitted):
     said = run("fit", fitted / "sensors.csv", "--false-alarm-rate=1", code=2).stderr
     assert "--false-alarm-rate must be" in said

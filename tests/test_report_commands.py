@@ -187,7 +187,7 @@ def test_evaluate_writes_a_report(rows):
     assert result.exit_code == 0, result.output
     read = Page(path.read_text())
     again = f"eqsep evaluate {rows} --label kind --normal ok --drop id --unlabelled doubted"
-    again += f" --landmarks 60 --random-state 0 --report {path}"
+    again += f" --false-alarm-rate 0.01 --landmarks 60 --random-state 0 --report {path}"
     assert any(again in command for command in read.commands())
     assert read.rows("Rows by kind")[1] == ["normal", "480"]
     assert 'Normal rows are those labelled "ok".' in read.whole

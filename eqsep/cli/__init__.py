@@ -1,6 +1,6 @@
 """The command `eqsep`: its commands, each imported when it runs, and what the project file adds."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -63,7 +63,7 @@ class _Commands(CommandGroup):
             _check_model_named(name, words)
         else:
             defaults = option_defaults(project, name, words)
-            said = {*_said(command, words), *project.values.keys() - defaults.keys()}
+            said = {*_not_used(command, words, defaults), *project.values.keys() - defaults.keys()}
             current_project.set(replace(project, overruled=said))
             ctx.default_map = {name: defaults | {"run": defaults}}  # of eqsep serve run
             words = with_model(project, name, words)
@@ -112,13 +112,13 @@ def option_defaults(project: Project, command: str, words: Sequence[str]) -> dic
     return given
 
 
-def _said(command: Any, words: Sequence[str]) -> Iterator[str]:
-    """The parameters that a command line sets by their options."""
+def _not_used(command: Any, words: Sequence[str], keys: Iterable[str]) -> set[str]:
+    """The keys that a command does not take, or that its line sets by their options."""
     options = {word.split("=", 1)[0] for word in words}
-    for one in (command, *getattr(command, "commands", {}).values()):
-        for param in one.params:
-            if options & {*param.opts, *param.secondary_opts}:
-                yield param.name
+    commands = (command, *getattr(command, "commands", {}).values())
+    params = [param for one in commands for param in one.params]
+    free = {p.name for p in params if not options & {*p.opts, *p.secondary_opts}}
+    return set(keys) - free
 
 
 def with_model(project: Project, command: str, words: list[str]) -> list[str]:

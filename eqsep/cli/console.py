@@ -407,9 +407,9 @@ HINTS = {  # by topic, made of the message's fields
     "which_normal": "Name the normal one: --normal {label}, if that is it.",
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
     "allow a higher --false-alarm-rate.",
-    "HighThresholdWarning": "To see them, run eqsep score on the learnt files with the column of "
-    "labels (--keep), and look at the normal rows with the highest scores. Add normal rows or "
-    "columns that show anomalies, leave out others (--drop), or allow more false alarms: "
+    "HighThresholdWarning": "To see them, run eqsep score on the learnt files with --keep "
+    "COLUMN, that of labels, and look at the normal rows with the highest scores. Add normal rows "
+    "or columns that show anomalies, leave out others (--drop), or allow more false alarms: "
     "--false-alarm-rate {rate:g}.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "
@@ -477,7 +477,8 @@ def for_project(hint: str) -> str:
 def _as_key(project: Project, option: re.Match[str]) -> str:
     """An option in a hint, with the words around it, as a key of the project file."""
     before, key, value = option[1] or "", option[2].replace("-", "_"), option[3]
-    if key not in KEYS or (before.lower() == "leave out " and key not in project.values):
+    for_one_run = key not in KEYS or key == "keep"
+    if for_one_run or (before.lower() == "leave out " and key not in project.values):
         return option[0]
     where = f"in {project.path.name}"
     if before == "as ":

@@ -46,6 +46,9 @@ def evaluate(
     against: list[str] | None = opt(
         None, "METHODS", "Compare with xgboost, random-forest, isolation-forest; repeatable."
     ),
+    false_alarm_rate: float = opt(
+        0.01, "SHARE", "Share of normal rows that may raise an alarm, where names are measured."
+    ),
     landmarks: int | None = options.LANDMARKS,
     random_state: int = options.SEED,
     report: Path | None = options.REPORT,
@@ -55,7 +58,9 @@ def evaluate(
     settings: dict[str, Any] = {"n_landmarks": landmarks, "random_state": random_state}
     settings["unlabelled"] = unlabelled
     with print_warnings(), progress("eqsep evaluate", "reading"):
-        results = evaluate_files(spec, settings, against=",".join(against or ()), seen=seen or ())
+        results = evaluate_files(
+            spec, settings, against=",".join(against or ()), seen=seen or (), rate=false_alarm_rate
+        )
     print_report(results, print_results, context, report)
 
 
@@ -102,11 +107,11 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in _METHODS}
 
 
 def evaluate_files(
-    spec: InputSpec, settings: dict[str, Any], *, against: str = "", seen: Sequence[str] = ()
+    spec: InputSpec, settings: dict[str, Any], *, against: str, seen: Sequence[str], rate: float
 ) -> EvaluationReport:
     """Leave-one-kind-out results of the detector, and of the methods it is set against."""
     names = options.method_names(against, _PEERS)
-    Detector(**settings).check_parameters()
+    Detector(**settings, false_alarm_rate=rate).check_parameters()
     rows, labels = spec.read()
     assert labels is not None  # the option is required
     if seen:
@@ -164,7 +169,8 @@ def evaluate_files(
     phase("names")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EqsepWarning)  # all rows are checked at once
-        named = Detector(n_landmarks=settings["n_landmarks"], random_state=seed)
+        n_landmarks = settings["n_landmarks"]
+        named = Detector(false_alarm_rate=rate, n_landmarks=n_landmarks, random_state=seed)
         tried = try_names(named, among, kinds, normal=tested.normal, random_state=seed)
     phase("intervals")
     report = evaluation_report(

@@ -254,7 +254,8 @@ def _dates(column: Any) -> Understood | None:
         return None
     notation = Notation(dates=order)
     short = ", years of two digits as 1969 to 2068" if _some(column, _SHORT_YEAR) else ""
-    return Understood(found, notation, notation.said() + short)
+    ordered = _some(column, r"^\s*\d{1,2}\D")  # not 2024/12/31, nor Dec 31, 2024
+    return Understood(found, notation, (notation.said() if ordered else "dates") + short)
 
 
 def dates(column: Any, order: str) -> Any:
