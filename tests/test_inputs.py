@@ -58,7 +58,7 @@ def test_a_note_says_which_word_is_taken_for_normal(values):
 
 
 def test_a_word_for_normal_rows_is_proposed_next_to_all_normal_labels():
-    said = r"labels are 'Ideal', 'Premium'\. With --normal Ideal --normal Premium --normal Good such"
+    said = r"are 'Ideal', 'Premium'\. With --normal Ideal --normal Premium --normal Good such rows"
     with pytest.warns(EqsepWarning, match=said):
         labels_of(["Ideal", "Premium", "Good", "Fair"], "Ideal", "Premium")
 
