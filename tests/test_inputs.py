@@ -57,6 +57,12 @@ def test_a_note_says_which_word_is_taken_for_normal(values):
         labels_of(values)
 
 
+def test_a_word_for_normal_rows_is_proposed_next_to_all_normal_labels():
+    said = r"are 'Ideal', 'Premium'\. With --normal Ideal --normal Premium --normal Good such rows"
+    with pytest.warns(EqsepWarning, match=said):
+        labels_of(["Ideal", "Premium", "Good", "Fair"], "Ideal", "Premium")
+
+
 @pytest.mark.parametrize("values", [["0", "1", "normal"], ["ok", "normal", "leak"]], ids=str)
 def test_two_words_for_normal_are_asked_about(values):
     with pytest.raises(UserError, match=r"several names of normal rows: .*--normal normal"):

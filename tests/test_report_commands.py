@@ -88,6 +88,7 @@ def test_several_labels_of_normal_rows_are_all_named(rows):
     assert "Normal rows are those labelled &#34;current or paid&#34;." in path.read_text().replace(
         '"', "&#34;"
     )
+    assert "rows labelled normal are trusted; any" in run("info", rows.parent / "m").stdout
 
 
 def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
@@ -179,18 +180,21 @@ def test_a_bad_place_for_the_report_is_refused_before_the_work(rows, place, mess
 
 def test_evaluate_writes_a_report(rows):
     path = rows.parent / "evaluation.html"
-    text = re.sub(r",normal$", ",ok", rows.read_text(), flags=re.MULTILINE).splitlines()
-    rows.write_text("\n".join(t for t in text if re.search("kind$|ok$|takeover$|sleeper$", t)))
-    words = ("--label", "kind", "--normal", "ok", "--drop", "id", "--landmarks", 60)
+    text = re.sub(r",normal$", ",ok", rows.read_text(), flags=re.MULTILINE)
+    text = text.replace(",ok\n", ",fit\n", 9).splitlines()
+    rows.write_text("\n".join(t for t in text if re.search("kind$|ok$|fit$|takeover$|sleeper$", t)))
+    words = ("--label", "kind", "--normal", "ok", "--normal", "fit", "--drop", "id")
+    words = (*words, "--landmarks", 60)
     words = (*words, "--unlabelled", "doubted", "--report", path)
     result = run("evaluate", rows, *words)
     assert result.exit_code == 0, result.output
     read = Page(path.read_text())
-    again = f"eqsep evaluate {rows} --label kind --normal ok --drop id --unlabelled doubted"
-    again += f" --false-alarm-rate 0.01 --landmarks 60 --random-state 0 --report {path}"
+    again = f"eqsep evaluate {rows} --label kind --normal ok --normal fit --drop id"
+    again += " --unlabelled doubted --false-alarm-rate 0.01 --landmarks 60 --random-state 0"
+    again += f" --report {path}"
     assert any(again in command for command in read.commands())
     assert read.rows("Rows by kind")[1] == ["normal", "480"]
-    assert 'Normal rows are those labelled "ok".' in read.whole
+    assert 'Normal rows are those labelled "ok or fit".' in read.whole
     assert len(read.all("svg")) == 3  # two curves, and how reliable names are
     assert "Names, by a model of half of the rows on the other half:" in result.stdout
     for word in ("names right", "a random forest", "sets of kinds", "named unseen"):

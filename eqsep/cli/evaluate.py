@@ -116,6 +116,8 @@ def evaluate_files(
     assert labels is not None  # the option is required
     if seen:
         labels.seen(seen)  # refuses other words
+    said = objects(labels.called if text == labels.normal else text for text in labels.texts)
+    labels = replace(labels, texts=said, normal=labels.called)
     tested = _TestedRows.of(labels, settings["unlabelled"])
     texts = labels.texts[tested.places].tolist()
     kinds = np.array([tested.normal if text is None else text for text in texts])

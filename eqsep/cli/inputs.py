@@ -474,9 +474,9 @@ def read_label_column(
             f"Column {name!r} holds both {label!r}, which is to be the normal label, and "
             f"{NORMAL!r}. If both are normal rows, say {both}; else rename one."
         )
-    _warn_of_fine(known, label, name)
     there = {text for text in written if text is not None}
     words = dict.fromkeys(as_label(word, there) for word in normal)
+    _warn_of_fine({*known} - {label}, list(words) or [label], name)
     return LabelColumn(texts, label, name, tuple(word for word in words if word in there))
 
 
@@ -512,13 +512,14 @@ def _one_normal(texts: np.ndarray, normal: Sequence[str]) -> np.ndarray:
     return objects(first if text in others else text for text in texts)
 
 
-def _warn_of_fine(known: Iterable[str], normal: str, name: str) -> None:
+def _warn_of_fine(known: Iterable[str], normal: Sequence[str], name: str) -> None:
     """Warn of kinds of anomaly by which people call normal rows."""
-    fine = sorted(text for text in known if folded(text) in _FINE and text != normal)
+    fine = sorted(text for text in known if folded(text) in _FINE)
     if fine:
-        taken = f"{quoted(fine)} is taken for a kind of anomaly, as the normal label is {normal!r}"
-        too = f"With {say_normal(normal, *fine)} such rows are normal, too."
-        warn(EqsepWarning(f"Labels of {name}: {taken}. {too}"))
+        labels = "label is" if len(normal) == 1 else "labels are"
+        taken = f"taken for a kind of anomaly, as the normal {labels} {quoted(normal)}"
+        too = f"With {say_normal(*normal, *fine)} such rows are normal, too."
+        warn(EqsepWarning(f"Labels of {name}: {quoted(fine)} is {taken}. {too}"))
 
 
 def say_normal(*labels: str) -> str:
@@ -598,7 +599,7 @@ def y_for(
         other = "1" if by_number else "anomaly" if are_truths else None
         word = "0" if by_number else word
         texts = _translated(texts, normal[0], name=name, word=word, other=other)
-    _warn_of_fine({*texts} - {None, *learnt}, word, name)
+    _warn_of_fine({*texts} - {None, word, *learnt}, normal or [word], name)
     return numbers_of(texts) if by_number else texts
 
 

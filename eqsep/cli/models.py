@@ -113,8 +113,13 @@ def print_summary(
 ) -> None:
     """Rows learnt by kind, or gone, and the threshold; the file calls normal rows `normal`."""
     model = detector.model_
-    normal = normal or normal_word(model)
-    counts = {normal if label == normal_word(model) else label: n for label, n in counts.items()}
+    labels, word = model.evidence.labels.labels, normal_word(model)
+    # The model keeps the first name of normal rows alone, and there may be several.
+    normal = normal or (NORMAL if labels is None or labels.by_name else word)
+    counts, gone = (
+        {normal if label == word else label: n for label, n in (rows or {}).items()}
+        for rows in (counts, gone)
+    )
     lines = {
         name: f"{sum(rows.values()):,}: {format_counts(_called(model, rows, normal))}"
         for name, rows in (("rows", counts), ("forgotten", gone))
