@@ -191,6 +191,14 @@ def test_likeness_is_shown_to_the_kind_that_is_named(name, shown, monkeypatch):
     assert ("likeness to fog" in text) == ("likeness to fog" in page) == shown
 
 
+def test_no_other_columns_are_shown_where_all_are_listed():
+    reasons = tuple(Reason(name, "9", "1", 0.3334) for name in "ab")
+    all_listed = Explanation(0.7673, 0.1, reasons, 0.0, {"a": "1", "b": "1"}, None, 0.0)
+    assert [line[:8] for line in str(all_listed).split("\n")[1:]] == ["  +0.334", "  +0.333"]
+    more = replace(all_listed, nearest_normal={"a": "1", "b": "1", "c": "1"}, score=0.7661)
+    assert str(more).endswith("\n  +0.000  all other columns")
+
+
 def test_an_explanation_reads_as_text(detector, fresh):
     (explanation,) = detector.explain(fresh.iloc[:1].assign(amount=1e6), top=2)
     first, cause, *_, rest, kind = str(explanation).split("\n")

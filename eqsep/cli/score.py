@@ -349,7 +349,7 @@ class _Scorer:
         if len(alarms):
             found = self.model.explain(rows.take(alarms), top=self.wanted.explain)
             for i, explanation in zip(alarms, found, strict=True):
-                reasons[i] = [vars(reason) for reason in explanation.shown()[0]]
+                reasons[i] = [vars(reason) for reason in explanation.worth_a_line()]
         return reasons
 
 
