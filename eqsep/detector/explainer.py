@@ -55,10 +55,7 @@ class Explanation:
         return tuple(r for r in self.reasons if abs(r.contribution) >= least)
 
     def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float | None]:
-        """The reasons worth a line, and what is left: rounded, all add up to the rounded score.
-
-        If no column is left, that is None, and the first reason takes what rounding leaves.
-        """
+        """Reasons worth a line, and the rest, None without other columns; rounded, they add up."""
         reasons = self.worth_a_line(digits)
         parts = [round(part, digits) for part in (self.base, *(r.contribution for r in reasons))]
         rest = round(round(self.score, digits) - sum(parts), digits) + 0.0  # not -0.0
