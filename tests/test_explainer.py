@@ -1,6 +1,7 @@
 """Explanations: parts that add up, causes that are named, values in the table's own words."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 
 from eqsep import Detector
-from eqsep.cli.score import _verdict
+from eqsep.cli.score import _explained, _verdict
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
-from eqsep.detector.explainer import Explainer
+from eqsep.detector.explainer import Explainer, Explanation, Reason
+from eqsep.report.page import _environment
+from eqsep.report.reasons import Alarm
 
 NUMBERS = {
     "amount": 1e6,
@@ -175,6 +178,25 @@ def test_reasons_that_add_next_to_nothing_have_no_line_and_the_lines_add_up(dete
         base, score = round(e.base, 3), round(e.score, 3)
         assert base + sum(parts) == pytest.approx(score, abs=1e-9)
         assert parts[-1] == pytest.approx(rest, abs=1e-9)
+
+
+@pytest.mark.parametrize(("name", "shown"), [("rain", False), ("fog", True), ("unseen", True)])
+def test_likeness_is_shown_to_the_kind_that_is_named(name, shown, monkeypatch):
+    monkeypatch.setattr("eqsep.cli.score.joined", list)
+    why = Explanation(0.9, 0.1, (Reason("a", "9", "1", 0.8),), 0.0, {"a": "1"}, "fog", 0.58)
+    model = SimpleNamespace(kinds=("fog", "rain"), explain=lambda *_, **__: [why])
+    (text,) = _explained(model, [(0.9, name, f"row 1: alarm, {name}", None)], top=1)
+    card = _environment().get_template("words.html.jinja").module.alarm_card
+    page = card(Alarm(row="row 1", label="rain", name=name, p_value=0.1, explanation=why))
+    assert ("likeness to fog" in text) == ("likeness to fog" in page) == shown
+
+
+def test_no_other_columns_are_shown_where_all_are_listed():
+    reasons = tuple(Reason(name, "9", "1", 0.3334) for name in "ab")
+    all_listed = Explanation(0.7673, 0.1, reasons, 0.0, {"a": "1", "b": "1"}, None, 0.0)
+    assert [line[:8] for line in str(all_listed).split("\n")[1:]] == ["  +0.334", "  +0.333"]
+    more = replace(all_listed, nearest_normal={"a": "1", "b": "1", "c": "1"}, score=0.7661)
+    assert str(more).endswith("\n  +0.000  all other columns")
 
 
 def test_an_explanation_reads_as_text(detector, fresh):

@@ -116,10 +116,8 @@ def print_summary(
     labels, word = model.evidence.labels.labels, normal_word(model)
     # The model keeps the first name of normal rows alone, and there may be several.
     normal = normal or (NORMAL if labels is None or labels.by_name else word)
-    counts, gone = (
-        {normal if label == word else label: n for label, n in (rows or {}).items()}
-        for rows in (counts, gone)
-    )
+    both = [(rows or {}).items() for rows in (counts, gone)]
+    counts, gone = ({normal if k == word else k: n for k, n in rows} for rows in both)
     lines = {
         name: f"{sum(rows.values()):,}: {format_counts(_called(model, rows, normal))}"
         for name, rows in (("rows", counts), ("forgotten", gone))

@@ -349,7 +349,7 @@ class _Scorer:
         if len(alarms):
             found = self.model.explain(rows.take(alarms), top=self.wanted.explain)
             for i, explanation in zip(alarms, found, strict=True):
-                reasons[i] = [vars(reason) for reason in explanation.shown()[0]]
+                reasons[i] = [vars(reason) for reason in explanation.worth_a_line()]
         return reasons
 
 
@@ -462,7 +462,7 @@ class Repeats:
         return keys
 
 
-_Held = tuple[float, str, Table]  # a row's score, its verdict in words, and its values
+_Held = tuple[float, str, str, Table]  # a row's score, name, verdict in words, and values
 _EXPLAINED = 64  # rows that are explained together, so that the first ones come at once
 
 
@@ -516,7 +516,7 @@ def _highest(
                 said = [f"{name} {text_of(value)}" for name, value in values if value is not None]
                 row = f"row {done + i + 1:,}" + f" ({', '.join(said)})" * bool(said)
                 verdict = _verdict(kind[i], probability[i]) if alarm[i] else "passes"
-                held.append((score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
+                held.append((score[i], kind[i], f"{row}: {verdict}", rows.take(np.array([i]))))
             held = sorted(held, key=lambda row: -row[0])[:most]
             done += table.num_rows
             job.note = counted(done, "row")
@@ -539,5 +539,6 @@ def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str
             some = held[start : start + _EXPLAINED]
             found = model.explain(joined([row for *_, row in some]), top=top)
             job.advance(len(some))
-            for (_, verdict, _), explanation in zip(some, found, strict=True):
-                yield f"{verdict}; {explanation}"
+            for (_, name, verdict, _), why in zip(some, found, strict=True):
+                other = name in model.kinds and name != why.nearest_kind
+                yield f"{verdict}; {replace(why, nearest_kind=None) if other else why}"

@@ -1,7 +1,7 @@
 """Explainer: why a row has its score, which columns drive it, and towards which normal value."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -50,12 +50,18 @@ class Explanation:
     #: of the kept normal rows have one as high, and as many one as low, or the same name
     combined: bool = False
 
-    def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float]:
-        """The reasons worth a line, and what is left: rounded, all add up to the rounded score."""
+    def worth_a_line(self, digits: int = 3) -> tuple[Reason, ...]:
         least = max(_LEAST_SHOWN * abs(self.score - self.base), 0.5 * 10**-digits)
-        reasons = tuple(r for r in self.reasons if abs(r.contribution) >= least)
-        parts = (self.base, *(reason.contribution for reason in reasons))
-        return reasons, round(self.score, digits) - sum(round(part, digits) for part in parts)
+        return tuple(r for r in self.reasons if abs(r.contribution) >= least)
+
+    def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float | None]:
+        """Reasons worth a line, and the rest, None without other columns; rounded, they add up."""
+        reasons = self.worth_a_line(digits)
+        parts = [round(part, digits) for part in (self.base, *(r.contribution for r in reasons))]
+        rest = round(round(self.score, digits) - sum(parts), digits) + 0.0  # not -0.0
+        if not reasons or len(reasons) < len(self.nearest_normal):
+            return reasons, rest
+        return (replace(reasons[0], contribution=parts[1] + rest), *reasons[1:]), None
 
     def __str__(self) -> str:
         """One line for each reason worth it, and one for the nearest kind."""
@@ -67,7 +73,7 @@ class Explanation:
                 f"  {reason.contribution:+.3f}  {reason.column} = {reason.value}"
                 f" (normal: {reason.normal_value})"
             )
-        lines.append(f"  {rest:+.3f}  all other columns")
+        lines += [] if rest is None else [f"  {rest:+.3f}  all other columns"]
         if self.nearest_kind is not None:
             likeness = max(self.likeness, 0.0)  # below 0 is as unlike as 0
             lines.append(f"  likeness to {self.nearest_kind}: {likeness:.2f}")

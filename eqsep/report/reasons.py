@@ -39,8 +39,8 @@ class Alarm:
         return self.explanation.shown(_DIGITS)[0]
 
     @property
-    def rest(self) -> float:
-        """What is left for all other columns, so that what is shown adds up to the score shown."""
+    def rest(self) -> float | None:
+        """What other columns add, so that what is shown adds up to the score; None without any."""
         return self.explanation.shown(_DIGITS)[1]
 
 
