@@ -23,7 +23,7 @@ from paper.cells import Skipped
 
 Method = Callable[[int], Any]
 LOSSES = {"MSE": "squared", "LL": "logistic"}
-CACHE = 1000  # megabytes of kernel values: an SVM's time depends on it, its result does not
+CACHE = 8000  # megabytes of kernel values: an SVM's time depends on it, its result does not
 
 
 class Unlabelled(BaseEstimator):
