@@ -378,7 +378,7 @@ def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]
     if ids and len(ids[0].values):
         texts = ids[0].texts()
         return [f"{ids[0].name} {texts[i]}" for i in rows]
-    return [f"row {i + 1:,}" if known.numbered else "a held-out row" for i in rows.tolist()]
+    return [f"row {i + 1}" if known.numbered else "a held-out row" for i in rows.tolist()]
 
 
 def _note(known: _Known, trial: Detector, n_train: int, n_test: int, unseen: Sequence[str]) -> str:
