@@ -18,14 +18,7 @@ from eqsep.errors import UserError, did_you_mean, quoted
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.io import text
 from eqsep.io.dialect import Layout
-from eqsep.io.inference import (
-    cast_as,
-    is_text,
-    notation_of,
-    note_unmatched,
-    understood,
-    written,
-)
+from eqsep.io.inference import cast_as, is_text, notation_of, note_unmatched, understood, written
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
 from eqsep.io.notes import note
 from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged

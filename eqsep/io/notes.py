@@ -7,20 +7,18 @@ from typing import Any
 
 from eqsep.errors import Note, warn
 
-_held: ContextVar[list[str] | None] = ContextVar("notes", default=None)
+_held = ContextVar[list[str] | None]("notes", default=None)
 
 
 def note(message: str, **fields: Any) -> None:
     if (held := _held.get()) is None:
-        warn(Note(message, **fields))
-    else:
-        held.append(message)
+        return warn(Note(message, **fields))
+    return held.append(message)
 
 
 @contextmanager
 def in_one_warning(name: str) -> Iterator[None]:
-    """Give all notes on the table `name` as one warning, with a line for each."""
-    token = _held.set(held := [])
+    token = _held.set(held := list[str]())
     try:
         yield
     finally:
