@@ -37,12 +37,12 @@ _MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
 _WHOLE_KIND, _MARKED_SHARE = 0.9, 1 / 8
 _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
 # Above the threshold, at least: with fewer, less than half of new anomalies are.
-HELD_OUT, LEARNT = "held-out anomalies", "learnt anomalies, sampled,"
-MADE_UP = "made-up rows, far out in every column,"
+HELD_OUT, LEARNT = "held-out anomalies", "anomalies sampled from the training rows"
+MADE_UP = "made-up rows with far-out values in every column"
 _LEAST_ABOVE = {HELD_OUT: 0.5, LEARNT: 0.65, MADE_UP: 0.5}
 _SO = {
-    LEARNT: ", and fewer new ones will",
-    MADE_UP: ", so that anomalies of unseen kinds may raise no alarm",
+    LEARNT: " Expect fewer of new anomalies.",
+    MADE_UP: " Anomalies of unseen kinds may raise no alarm.",
 }
 _SCORED = 10  # anomalies: fewer tell little of how many are caught
 _LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are looked for
@@ -401,15 +401,16 @@ def check_threshold(
     above = float(np.sum(scores > threshold)) / max(n, 1)
     if n < _SCORED or above >= _LEAST_ABOVE[of]:
         return []
-    few = f"Of {n:,} {of} {above:.0%} score above the threshold, {threshold:.3f}{_SO.get(of, '')}"
+    share = f"{'Only ' * (above > 0)}{above:.0%}"
+    few = f"{share} of {n:,} {of} score above the threshold, {threshold:.3f}"
     if not doubted:
-        message = f"{few}: held-out normal rows that score as high set it."
+        message = f"{few}: some held-out normal rows score as high.{_SO.get(of, '')}"
         hint = "Look at the normal rows with the highest scores, add normal rows or columns that"
         hint += " show anomalies, or allow a higher false_alarm_rate."
         return [Finding(HighThresholdWarning, message, hint, {"rate": min(5 * rate, 0.5)})]
     message = (
         f"{few}: more than {rate:.2%} of the held-out rows score this high, and nobody has called "
-        f"them normal. Some are likely to be anomalies that nobody has labelled."
+        f"them normal. Some are likely to be anomalies that nobody has labelled.{_SO.get(of, '')}"
     )
     hint = "eqsep.detector.suspects lists them: label the anomalies among them, or"
     return [Finding(DoubtedThresholdWarning, message, f"{hint} allow a higher false_alarm_rate.")]
@@ -518,8 +519,9 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
         f"rate of false alarms holds for rows drawn from among these, and not for another run, "
         f"machine or day{looks}."
     )
-    hint = "Pass groups=, which of these each row is from, or time=."
-    return [Finding(DependentRowsWarning, message, hint)]
+    dates = [column.name for column in table.columns if column.kind == "date"][:1]
+    hint = f"Pass groups=, which of these each row is from, or time={''.join(map(repr, dates))}."
+    return [Finding(DependentRowsWarning, message, hint, dict(zip(["time"], dates, strict=False)))]
 
 
 def _follows(values: np.ndarray) -> float:

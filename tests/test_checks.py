@@ -209,9 +209,11 @@ def test_a_high_threshold_is_one_that_few_anomalies_get_above(of, most):
     """New anomalies score less than learnt ones, and any far row should score high."""
     assert not few_above([1.0] * (most + 1) + [0.5] * (9 - most), of=of)
     (found,) = few_above([1.0] * most + [0.5] * (10 - most), of=of)
-    assert found.message.startswith(f"Of 10 {of} {10 * most}% score above the threshold, 0.900")
-    assert ("fewer new ones will" in found.message) is (of == checks.LEARNT)
-    assert "held-out normal rows that score as high set it" in found.message
+    assert found.message.startswith(
+        f"Only {10 * most}% of 10 {of} score above the threshold, 0.900"
+    )
+    assert ("Expect fewer of new anomalies" in found.message) is (of == checks.LEARNT)
+    assert "some held-out normal rows score as high" in found.message
     assert "higher false_alarm_rate" in found.hint
     assert "allow more false alarms: --false-alarm-rate 0.1" in in_command(found.warning())
     assert not few_above([0.5] * 9, of=of)  # too few to tell
@@ -399,7 +401,7 @@ def test_anomalies_that_are_like_normal_rows_are_told_by_a_fit_and_others_are_no
     assert narrow.threshold_ > 1
     assert narrow.predict(odd).mean() > 0.5
     (high,) = told(lambda: narrow.fit(X))
-    assert "Of 50 made-up rows, far out in every column, 0% score above" in str(high)
+    assert "0% of 50 made-up rows with far-out values in every column score above" in str(high)
     assert not narrow.predict(X + 99).any()
 
 
@@ -411,8 +413,8 @@ def test_a_threshold_above_what_far_rows_score_is_told_where_kinds_are_seen_too(
     plain = Detector(false_alarm_rate=0.02, random_state=0, config=Config.fast())
     (high,) = told(lambda: plain.fit(X, y))
     assert type(high) is checks.HighThresholdWarning
-    assert "Of 50 made-up rows, far out in every column, 0% score above the" in str(high)
-    assert "so that anomalies of unseen kinds may raise no alarm" in str(high)
+    assert "0% of 50 made-up rows with far-out values in every column score above the" in str(high)
+    assert "Anomalies of unseen kinds may raise no alarm" in str(high)
     assert plain.predict(X[y == "hot"]).mean() > 0.65
     assert not plain.predict([[99.0], [-99.0]]).any()
 

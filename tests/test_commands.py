@@ -291,7 +291,7 @@ def test_rows_without_a_label_are_what_is_said_beside_rows_labelled_normal(
     words = ("fit", tmp_path / "t.csv", "--label", "kind", "--unlabelled", asked, *FAST)
     printed = done(*words, "--out", out)
     assert f"normal      {MIXED[asked, n_normal]}\n" in printed
-    assert ("on average (by 99 held-out normal rows)\n" in printed) == (n_normal == 300)
+    assert ("on average (calibrated on 99 held-out normal rows)\n" in printed) == (n_normal == 300)
     told = re.sub(r"\d+ rows", "rows", MIXED[asked, n_normal]).replace(" and rows", " or")
     assert f"normal      {told}\n" in done("info", out)
 
@@ -307,7 +307,7 @@ def test_the_summary_counts_held_out_rows_that_are_taken_for_anomalies(tmp_path)
     left_out, held = calibration.n_left_out, len(calibration.counting)
     assert left_out > 0
     assert held % 100 == 99  # as many as the interval is of
-    assert f"(by {held:,} held-out rows, without {left_out} taken for" in printed
+    assert f"(calibrated on {held:,} held-out rows, without {left_out} taken for" in printed
 
 
 def test_info_says_what_a_model_has_learnt(model, fitted):
@@ -410,7 +410,7 @@ def test_anomalies_that_hardly_raise_an_alarm_are_told(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
     told = run(*words).stderr
-    assert re.search(r"Of \d+ learnt anomalies, sampled, \d+% score above the threshold, \d", told)
+    assert re.search(r"\d+% of \d+ anomalies sampled from the training rows score above", told)
     assert "or allow more false alarms: --false-alarm-rate 0.05." in told
 
 

@@ -250,11 +250,11 @@ CASES = {
     ),
     "word for a number, to explain": (
         lambda c: ["explain", c.good.model, c.good.rows, late(c)],
-        "bad.jsonl, row 9,001: Column 'size' held numbers in training, and 'broken'",
+        "bad.jsonl, row 9001: Column 'size' held numbers in training, and 'broken'",
     ),
     "word for a number, later": (
         lambda c: c.score(c.good.rows, late(c)),
-        "bad.jsonl, row 9,001: Column 'size' held numbers in training, and 'broken'",
+        "bad.jsonl, row 9001: Column 'size' held numbers in training, and 'broken'",
     ),
     "other types in another file": (lambda c: c.fit(two_types(c)), "not the same type in all"),
     "other columns in another file": (

@@ -57,7 +57,7 @@ def files(tmp_path_factory):
         *("fit", folder / "old.csv", *fit, "--landmarks", 60, "--false-alarm-rate", 0.2),
         *("--out", folder / "m.eqsep"),
     )
-    assert "of 2 also mean, deviation and slope of 5 rows" in told
+    assert "for 2 of them also the mean, deviation and slope over 5 rows" in told
     return folder
 
 
@@ -205,7 +205,7 @@ def test_groups_are_held_out_learnt_and_forgotten(tmp_path):
     done = CliRunner().invoke(app, [*fit, *options, "--report", str(tmp_path / "r.html")])
     assert done.exit_code == 0, done.output
     assert "at most 10.00% of new normal rows of new groups" in done.output
-    assert "by 49 held-out groups" in done.output
+    assert "calibrated on 49 held-out groups" in done.output
     assert "rows of new groups" in " ".join((tmp_path / "r.html").read_text().split())
     before = load_model(model)
     assert before.plan_.holdout.grouping.columns == ("run", None)

@@ -43,7 +43,10 @@ def test_fit_and_info_tell_the_rate_on_average_and_the_interval(tmp_path, capsys
 
     said(*words)
     told = said("info", model)
-    assert "promise     1.00% of new normal rows raise an alarm, on average (by 499 h" in told
+    assert (
+        "promise     1.00% of new normal rows raise an alarm, on average (calibrated on 499 h"
+        in told
+    )
     assert "interval    0.33% to 2.04% for 95 of 100 models like this one\n" in told
     page = tmp_path / "page.html"
     told = said(*words, "--confidence", "0.95", "--report", str(page))

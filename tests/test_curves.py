@@ -104,9 +104,11 @@ def test_enough_rows_tell_that_a_promise_is_kept():
 def test_a_rate_above_the_promise_is_never_called_kept_and_luck_is_named():
     few = kept_promise(15, 628, rate=0.01, rank=1, held_out=99)  # 2.39 % [1.34 %, 3.91 %]
     assert few.low > 0.01
-    assert str(few.verdict).endswith("as chance allows with so few held-out rows")
+    assert str(few.verdict).endswith("but that may be chance with so few held-out rows")
     many = kept_promise(15, 628, rate=0.01, rank=50, held_out=4_999)
-    assert str(many.verdict).startswith("broken, or chance: if kept, one test in 300 has as many")
+    assert str(many.verdict).startswith(
+        "broken, unless by chance: 1 kept promise in 300 shows as many"
+    )
     assert str(kept_promise(30, 628, rate=0.01, rank=50, held_out=4_999).verdict) == "broken"
     assert str(kept_promise(15, 628, rate=0.01, rank=0, held_out=80).verdict) == (
         "no promise was made"

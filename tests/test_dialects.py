@@ -330,6 +330,23 @@ def test_options_go_before_what_a_file_shows(tmp_path):
     assert read(path, Layout(delimiter=","))[0].schema.names == ["1;2"]
 
 
+def test_months_are_read_as_their_first_day(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(
+        ",issued,next,due,code\n5%,Mar-2018,2018-03,Mar 2018,2018-13\n6%,Oct-2019,1999-12,,\n"
+    )
+    table, notes = read(path)
+    march, december = dt.datetime(2018, 3, 1), dt.datetime(1999, 12, 1)
+    assert table["issued"].to_pylist() == [march, dt.datetime(2019, 10, 1)]
+    assert table["next"].to_pylist() == [march, december]
+    assert table["due"].to_pylist() == [march, None]
+    assert table["code"].to_pylist() == ["2018-13", None]
+    assert notes[0] == "(no name): numbers in %, read as fractions: 1% is 0.01."
+    assert notes[1] == "issued: dates, months as their first day."
+    like = read_like(path, table)
+    assert [like[name][0] for name in ("issued", "next", "due")] == [march] * 3
+
+
 def test_a_model_reads_what_its_own_notation_allows_and_the_file_does_not_say(tmp_path):
     fitted, later, other = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
     fitted.write_text("a;day\n1.234,5;31/12/2024\n2.000;1/2/2024\n")
@@ -346,7 +363,7 @@ def test_a_sign_is_a_unit_that_a_model_keeps(tmp_path):
     table, notes = read(fitted)
     assert notes[1:] == [
         "a: numbers in € with decimal comma and thousands points.",
-        "b: numbers in %: 1 % is 0.01.",
+        "b: numbers in %, read as fractions: 1% is 0.01.",
     ]
     for text, a, b, c in (
         ("1.234 €;5 %;3 kg", 1234, 0.05, 3),  # a unit where the model knows none

@@ -335,7 +335,7 @@ def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, cap
         app(["watch", model, a, "--report", page])
     told = capsys.readouterr()
     assert "changed yes" in (out := " ".join(told.out.split()))
-    assert "wrongly said with a chance that is not known" in out
+    assert "a false report with a chance that is not known" in out
     assert "at most 0.01" not in out
     assert "as --group" in " ".join(told.err.split())
     shown = Page(Path(page).read_text()).whole
@@ -454,7 +454,7 @@ def test_the_command_watches_runs_with_windows_from_file_to_file(tmp_path, capsy
     watch(tmp_path / "a.csv", "--state", tmp_path / "state")
     assert watch(tmp_path / "b.csv", "--state", tmp_path / "state") == told
     assert "600 in episode 1, 29 groups ended" in told
-    assert 'on average over groups: "changed" alone says if there are too many' in told
+    assert 'on average over groups; "changed" alone shows if they are too many' in told
     rows.drop(columns="run").to_csv(tmp_path / "no_run.csv", index=False)
     with pytest.raises(SystemExit):
         app(["watch", str(model), str(tmp_path / "no_run.csv")])

@@ -160,7 +160,8 @@ def test_init_does_not_guess_which_label_is_normal(tmp_path, labels, most):
     run("init", tmp_path / "t.csv")
     text = (tmp_path / "eqsep.toml").read_text()
     assert "normal" not in tomllib.loads(text)
-    assert f'# normal = "{most}"  # CHECK: which label is normal? Name it here' in text
+    assert '# normal = "..."  # CHECK: choose the label of normal rows: ' in text
+    assert re.search(rf"normal rows: .*\b{most} \(\d+\)", text)
 
 
 def test_init_does_not_replace_a_file_unasked(folder, tmp_path):
@@ -397,11 +398,72 @@ def test_init_looks_for_leaks_of_the_likeliest_label_too(tmp_path):
     rows = [f"{i * i % 17},{int(cut == 'Poor')},{cut}" for i, cut in enumerate(cuts)]
     (tmp_path / "t.csv").write_text("\n".join(["x,repaired,cut", *rows]))
     drafted = run("init", tmp_path / "t.csv").stdout
-    assert '# label = "cut"  # CHECK' in drafted
+    assert '# label = "cut"  # CHECK: the last column may hold labels\n' in drafted
+    assert (
+        '# normal = "..."  # CHECK: choose the label of normal rows: Ideal (360), Poor' in drafted
+    )
     assert '    # "repaired",  # tells anomalous rows from normal ones: ' in drafted
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i}.5,{i % 11}.25\n" for i in range(90)))
     drafted = run("init", tmp_path / "t.csv", "--force").stdout
     assert "With a label, eqsep fit warns of columns that\n# give it away, too." in drafted
+
+
+def test_init_shows_columns_that_are_filled_only_for_anomalies(tmp_path):
+    rng, path = np.random.default_rng(0), tmp_path / "t.csv"
+    lines = [",x,recovered,paid,note,died,fees,status"]
+    for i in range(400):
+        bad = i % 8 == 0
+        some = bad and i % 16 == 0
+        numbers = f"{rng.gamma(2):.2f}" if some else "0"
+        texts = f"{'' if some else i % 9},{f'note {i % 3}' if some else ''}"
+        died, fees = f"2020-01-{1 + i % 28:02}" if some else "", i % 5 if i % 3 else ""
+        lines.append(f"{i},{i * i % 17},{numbers},{texts},{died},{fees},{['ok', 'late'][bad]}")
+    path.write_text("\n".join(lines))
+    drafted = run("init", path).stdout
+    hints = re.findall(
+        r'^    (# )?"(\w+)",  # gives .* (with\S* .*) are anomalous.* afterwards\?', drafted, re.M
+    )
+    assert hints == [
+        ("", "died", "with 'a value'"),
+        ("# ", "recovered", "with 'a value other than 0'"),
+        ("# ", "paid", "without a value"),
+        ("# ", "note", "with 'a value'"),
+    ]
+    assert '"",  # (no name) counts or names the rows' in drafted
+
+
+def test_a_report_repeats_only_options_of_the_command_line(fitted):
+    page = fitted / "page.html"
+    words = ("--drop", "note,day", "--landmarks", 50, "--report", page)
+    run("fit", fitted / "sensors.csv", *words)
+    text = re.sub("<[^>]*>", "", page.read_text())
+    assert f"eqsep test {fitted}/labelled.csv --report test.html" in text
+    assert f"eqsep score {fitted}/new.csv --out scores.csv --explain 3" in text
+    run("test", fitted / "sensors.csv", "--learnt-too", "--report", page)
+    text = re.sub("<[^>]*>", "", page.read_text())
+    assert f"eqsep test {fitted}/sensors.csv --learnt-too --report {page}\n" in text
+
+
+def test_a_hint_names_the_column_of_times_that_init_drafted(tmp_path):
+    walk = np.cumsum(np.random.default_rng(0).normal(size=300))
+    days = np.datetime_as_string(np.datetime64("2024-01-01") + np.arange(300))
+    rows = "".join(f"{day},{x:.3f}\n" for day, x in zip(days, walk, strict=True))
+    (tmp_path / "t.csv").write_text(f"day,x\n{rows}")
+    words = ("fit", tmp_path / "t.csv", "--landmarks", 30)
+    assert "one of times as --time day." in run(*words, "--out", tmp_path / "m").stderr
+    run("init", tmp_path / "t.csv")
+    assert 'one of times as time = "day" in eqsep.toml.' in run(*words).stderr
+
+
+def test_an_evaluation_reads_the_rates_of_the_project(fitted, tmp_path, monkeypatch):
+    (tmp_path / "sensors.csv").write_text((fitted / "sensors.csv").read_text())
+    rates = "unseen_rate = 0.2\nconfidence = 0.9\nbandwidth = 0.7\n"
+    text = 'label = "status"\nnormal = "Ok"\ndrop = ["id", "note", "day"]\nlandmarks = 20\n'
+    (tmp_path / "eqsep.toml").write_text(text + rates)
+    tried = []
+    monkeypatch.setattr("eqsep.cli.evaluate.try_names", lambda one, *_, **__: tried.append(one))
+    run("evaluate", tmp_path / "sensors.csv")
+    assert (tried[0].unseen_rate, tried[0].confidence, tried[0].bandwidth) == (0.2, 0.9, 0.7)
 
 
 def test_a_report_says_by_what_a_column_was_left_out(folder, tmp_path):

@@ -62,6 +62,19 @@ def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
     assert read.whole.index(first) < read.whole.index("In short")
 
 
+def test_a_fit_near_chance_is_said_on_the_console(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{x:.3f},{y:.3f},{'bad' if i % 4 == 0 else 'ok'}"
+        for i, (x, y) in enumerate(rng.normal(size=(600, 2)))
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y,kind", *lines]))
+    words = ("--label", "kind", "--out", tmp_path / "m", "--report", tmp_path / "page.html", *FAST)
+    said = " ".join(run("fit", tmp_path / "t.csv", *words).stdout.split())
+    assert "caution These columns hardly show bad, with an average precision of 0." in said
+    assert "Add columns in which such rows differ from normal ones, or check their labels." in said
+
+
 def test_numbers_as_labels_are_told_in_words_and_standard_input_is_read_once(rows):
     path = rows.parent / "report.html"
     text = re.sub(r",normal$", ",0", rows.read_text(), flags=re.MULTILINE)
@@ -190,8 +203,8 @@ def test_evaluate_writes_a_report(rows):
     assert result.exit_code == 0, result.output
     read = Page(path.read_text())
     again = f"eqsep evaluate {rows} --label kind --normal ok --normal fit --drop id"
-    again += " --unlabelled doubted --false-alarm-rate 0.01 --landmarks 60 --random-state 0"
-    again += f" --report {path}"
+    again += " --unlabelled doubted --false-alarm-rate 0.01 --unseen-rate 0.05 --landmarks 60"
+    again += f" --random-state 0 --report {path}"
     assert any(again in command for command in read.commands())
     assert read.rows("Rows by kind")[1] == ["normal", "480"]
     assert 'Normal rows are those labelled "ok or fit".' in read.whole

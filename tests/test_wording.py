@@ -198,12 +198,12 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "DependentRowsWarning": (
         lambda: check_dependence(sensors(), np.zeros(400, dtype=int)),
-        "which of these a row is from as --group, or one of times as --time.",
+        "which of these a row is from as --group COLUMN, or one of times as --time COLUMN.",
     ),
     "DriftWarning": (drifting, "leave out columns that do not matter with --drop."),
     "TimeOrderWarning": (
         lambda: detector(false_alarm_rate=0.1).fit(X, time=np.tile(np.arange(300), 3)),
-        "which run or machine a row is from as --group.",
+        "which run or machine a row is from as --group COLUMN.",
     ),
     "lost_groups": (lambda: by_run().partial_fit(X), "can learn and forget only in Python."),
     "no_windows": (lambda: Windows.of(frame(a=["x", "y"]), 3), "Leave out --window."),

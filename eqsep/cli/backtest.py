@@ -138,12 +138,12 @@ def _times(rows: Table, time: str) -> np.ndarray:
     except UnreadableError as error:
         raise UserError(
             f"--time expects dates, or numbers by which rows are put in order, and column "
-            f"{column.name!r} holds {column.texts()[error.row]!r}, in row {error.row + 1:,}."
+            f"{column.name!r} holds {column.texts()[error.row]!r}, in row {error.row + 1}."
         ) from error
     if np.isnan(seconds).any():
         row = int(np.flatnonzero(np.isnan(seconds))[0])
         raise UserError(
-            f"Column {column.name!r} has no time in row {row + 1:,}: fill it in, or leave it out."
+            f"Column {column.name!r} has no time in row {row + 1}: fill it in, or leave it out."
         )
     dates: np.ndarray = np.round(1e6 * seconds).astype("M8[us]")
     return dates

@@ -372,6 +372,7 @@ def sentence(message: Exception | str) -> str:
             text += " Change the rights to it, or pass another file."
         return text
     text = in_command(message) if isinstance(message, Message) else str(message)
+    text = text.replace("olumn ''", "olumn '' (no name)")
     return " ".join(f"{word[:100]}…" if len(word) > _LONGEST else word for word in text.split())
 
 
@@ -420,10 +421,11 @@ HINTS = {  # by topic, made of the message's fields
     "no_fdr": "Leave out --fdr, or fit without --group and --time.",
     "none_selected": "Add normal rows, pass fewer rows at a time, or allow a higher --fdr.",
     "short_memory": "Add normal rows, or allow a higher --fdr.",
-    "DependentRowsWarning": "Pass the column that says which of these a row is from as --group, or "
-    "one of times as --time.",
+    "DependentRowsWarning": "Pass the column that says which of these a row is from as --group "
+    "COLUMN, or one of times as --time {time}.",
     "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
-    "TimeOrderWarning": "Pass the column that says which run or machine a row is from as --group.",
+    "TimeOrderWarning": "Pass the column that says which run or machine a row is from as --group "
+    "COLUMN.",
     "lost_groups": "They are not a column of the files, so this model can learn and forget only in "
     "Python.",
     "no_windows": "Leave out --window.",
@@ -456,11 +458,14 @@ DETAILS = {  # by topic, shown with --verbose
 
 def in_command(message: Message) -> str:
     """What the command says where the library gives this message."""
-    text, hint, fields = message.message, message.hint, message.fields
+    project = current_project.get()
+    drafted = {} if project is None else project.drafted
+    text, hint = message.message, message.hint
+    fields = {"time": drafted.get("time", "COLUMN")} | message.fields
     if isinstance(message, ParameterError):
         name = option(fields["parameter"])
         text = f"{name} must be {fields['expected']}, got {fields['got']!r}."
-    if (project := current_project.get()) is not None:
+    if project is not None:
         text = _SAID.sub(partial(_as_said, project), text)
     if message.topic in HINTS:
         hint = for_project(HINTS[message.topic]).format_map(fields)
@@ -481,8 +486,6 @@ def _as_key(project: Project, option: re.Match[str]) -> str:
     if for_one_run or (before.lower() == "leave out " and key not in project.values):
         return option[0]
     where = f"in {project.path.name}"
-    if before == "as ":
-        value = "COLUMN"
     if value is None:
         return f"{before}{key} {where}"
     if key in (*COLUMN_LISTS, "missing"):

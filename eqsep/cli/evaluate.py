@@ -34,6 +34,7 @@ from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import RowGroups, Table
 
+Settings = dict[str, Any]
 _FEWEST = 2  # rows of a kind: one to train and one to test on
 
 
@@ -49,18 +50,22 @@ def evaluate(
     false_alarm_rate: float = opt(
         0.01, "SHARE", "Share of normal rows that may raise an alarm, where names are measured."
     ),
+    confidence: float | None = options.CONFIDENCE,
+    unseen_rate: float = options.UNSEEN_RATE,
     landmarks: int | None = options.LANDMARKS,
+    bandwidth: float | None = options.BANDWIDTH,
     random_state: int = options.SEED,
     report: Path | None = options.REPORT,
 ) -> None:
     """Fit with one seen kind at a time, and measure how well the others are found."""
     options.check_report_out(report, spec.paths)
-    settings: dict[str, Any] = {"n_landmarks": landmarks, "random_state": random_state}
-    settings["unlabelled"] = unlabelled
+    model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}
+    settings: Settings = model | {"unlabelled": unlabelled}
+    rates: Settings = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
+    rates["confidence"] = confidence
+    methods = ",".join(against or ())
     with print_warnings(), progress("eqsep evaluate", "reading"):
-        results = evaluate_files(
-            spec, settings, against=",".join(against or ()), seen=seen or (), rate=false_alarm_rate
-        )
+        results = evaluate_files(spec, settings, rates, against=methods, seen=seen or ())
     print_report(results, print_results, context, report)
 
 
@@ -107,11 +112,11 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in _METHODS}
 
 
 def evaluate_files(
-    spec: InputSpec, settings: dict[str, Any], *, against: str, seen: Sequence[str], rate: float
+    spec: InputSpec, settings: Settings, rates: Settings, *, against: str, seen: Sequence[str]
 ) -> EvaluationReport:
-    """Leave-one-kind-out results of the detector, and of the methods it is set against."""
+    """Leave-one-kind-out results of the detector, its names at these `rates`, and other methods."""
     names = options.method_names(against, _PEERS)
-    Detector(**settings, false_alarm_rate=rate).check_parameters()
+    Detector(**settings, **rates).check_parameters()
     rows, labels = spec.read()
     assert labels is not None  # the option is required
     if seen:
@@ -171,8 +176,7 @@ def evaluate_files(
     phase("names")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EqsepWarning)  # all rows are checked at once
-        n_landmarks = settings["n_landmarks"]
-        named = Detector(false_alarm_rate=rate, n_landmarks=n_landmarks, random_state=seed)
+        named = Detector(**settings | rates | {"unlabelled": "auto"})
         tried = try_names(named, among, kinds, normal=tested.normal, random_state=seed)
     phase("intervals")
     report = evaluation_report(

@@ -36,7 +36,8 @@ from eqsep.io.notation import Notation
 from eqsep.io.streams import STANDARD_INPUT, stamp_of
 from eqsep.labels import NORMAL, may_be_normal, natural_order
 from eqsep.progress import reported_to
-from eqsep.report import HeldOut, Usage, detector_report, write_report
+from eqsep.report import DetectorReport, HeldOut, Usage, detector_report, write_report
+from eqsep.report.advice import NEAR_CHANCE
 from eqsep.report.measured import LaterRows
 from eqsep.tables import batches
 from eqsep.tables.batches import LabelledRows, Strata, sample_size
@@ -74,17 +75,11 @@ def fit(
     false_alarm_rate: float = opt(
         0.01, "SHARE", "Share of new normal rows that may raise an alarm."
     ),
-    confidence: float | None = opt(
-        None, "SHARE", "Share of models that keep that rate (default: it holds on average)."
-    ),
-    unseen_rate: float = opt(
-        0.05, "SHARE", "Share of rows of seen kinds that may be called unseen."
-    ),
+    confidence: float | None = options.CONFIDENCE,
+    unseen_rate: float = options.UNSEEN_RATE,
     like: Path | None = opt(None, "MODEL", "Use this model's encoding, to merge later."),
     landmarks: int | None = options.LANDMARKS,
-    bandwidth: float | None = opt(
-        None, "NUMBER", "Kernel bandwidth; larger is wider (default: 0.5)."
-    ),
+    bandwidth: float | None = options.BANDWIDTH,
     random_state: int = options.SEED,
     report: Path | None = options.REPORT,
     ray: str | None = options.RAY,
@@ -103,7 +98,9 @@ def fit(
     print_summary(console, detector, data.counts, out, normal=normal, threshold=strange)
     if report is not None:
         with progress("eqsep fit", "measuring for the report"), reported_to(None):
-            write_fit_report(report, spec, detector, data, model=out, warned=warned)
+            made = write_fit_report(report, spec, detector, data, model=out, warned=warned)
+        for step in made.answer.steps:
+            console.print_lines({"caution": step.why} if step.what == NEAR_CHANCE else {})
         console.print_lines({"report": str(report)})
 
 
@@ -192,25 +189,29 @@ def write_fit_report(
     *,
     model: Path,
     warned: Sequence[Warning],
-) -> None:
+) -> DetectorReport:
     """Write the report of a fit, measured on rows that are held out of a second one."""
     found = [w for w in warned if isinstance(w, DataWarning)]
     findings = [Finding(type(w), w.message, w.hint, w.fields) for w in found]
     others = [sentence(w) for w in warned if not isinstance(w, DataWarning)]
     label, words = spec.label or "kind", spec.label_words()
+    project, folder = current_project.get(), None
+    if project is not None and project.gives("label") and project.model == str(model):
+        folder = str(project.path.parent)
+    usage = Usage(model=str(model), label=label, options=words, folder=folder, words=in_command)
     report = detector_report(
         detector,
         _held_out(detector, _known_rows(spec, detector, data)),
         counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
         title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
         warnings=[*findings, *others],
-        usage=Usage(model=str(model), label=label, options=words, words=in_command),
+        usage=usage,
     )
-    project = current_project.get()
     by_file = project is not None and project.gives("drop")
     asked = dict.fromkeys(spec.drop, f"by drop in {NAME}" if by_file else "by --drop")
     learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
     write_report(replace(report, learnt=learnt), path)
+    return report
 
 
 @dataclass(frozen=True)
@@ -378,7 +379,7 @@ def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]
     if ids and len(ids[0].values):
         texts = ids[0].texts()
         return [f"{ids[0].name} {texts[i]}" for i in rows]
-    return [f"row {i + 1:,}" if known.numbered else "a held-out row" for i in rows.tolist()]
+    return [f"row {i + 1}" if known.numbered else "a held-out row" for i in rows.tolist()]
 
 
 def _note(known: _Known, trial: Detector, n_train: int, n_test: int, unseen: Sequence[str]) -> str:

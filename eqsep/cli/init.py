@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eqsep.arrays import objects
 from eqsep.checks import counting_columns, leaking_columns
 from eqsep.cli.console import Screen, arg, flag, opt, print_warnings
 from eqsep.cli.inputs import folded, is_usual_normal
@@ -49,7 +50,6 @@ _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
 _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
 _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
 _LATER = "later rows lie beyond it; remove this line if it matters"
-_BY_NAME = "the label of normal rows, by its name"
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _SAMPLED = 100_000  # rows that are looked at
@@ -86,7 +86,8 @@ def init(
     Project.read(path)
     console = Screen()
     console.print(text, markup=False, soft_wrap=True)
-    do = "Name the column of labels in it, if there is one" if "\n# label" in text else "Check it"
+    do = "Choose the label of normal rows in it" if "\n# normal" in text else "Check it"
+    do = "Name the column of labels in it, if there is one" if "\n# label" in text else do
     console.print(f"Wrote {path}. {do}, then run: eqsep fit {' '.join(rows)}", markup=False)
 
 
@@ -102,23 +103,25 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     has_few = _may_be_labels(last, most=_FEW_LABELS)
     likely = last if labels is None and has_few else labels
     counts = Counter[str]() if likely is None else _label_counts(likely)
-    normal, why = _normal(counts) if counts else ("", "")
+    normal, is_sure = _normal(counts) if counts else ("", False)
     n_normal = rows.n_rows
     if likely is None:
         yield "# label: no column looks like labels; without one, all rows are normal"
     elif labels is None:
-        check = f"CHECK: the last column may hold labels: {_shown(counts)}"
-        yield f"# label = {_quoted(likely.name)}  # {check}"
+        yield f"# label = {_quoted(likely.name)}  # CHECK: the last column may hold labels"
     else:
         n_normal = counts.get(normal, rows.n_rows)
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
-        unknown = "" if why == _BY_NAME else "# "
-        yield f"{unknown}normal = {_quoted(normal)}  # {why}"
-        if label is None and len(counts) == 2:
-            for other in (column for column in rows.columns if column is not labels):
-                is_last = other is last and other.kind == "text" and _may_be_labels(other)
-                if (_likeness(other) > 1 or is_last) and len(kinds := _label_counts(other)) > 2:
-                    yield f"# or label = {_quoted(other.name)}?  # {_shown(kinds)}"
+    if is_sure:
+        on = "# " * (labels is None)
+        yield f"{on}normal = {_quoted(normal)}  # the label of normal rows, by its name"
+    elif counts:
+        yield f'# normal = "..."  # CHECK: choose the label of normal rows: {_shown(counts)}'
+    if labels is not None and label is None and len(counts) == 2:
+        for other in (column for column in rows.columns if column is not labels):
+            is_last = other is last and other.kind == "text" and _may_be_labels(other)
+            if (_likeness(other) > 1 or is_last) and len(kinds := _label_counts(other)) > 2:
+                yield f"# or label = {_quoted(other.name)}?  # {_shown(kinds)}"
     yield ""
     if likely is None:
         yield "# Columns to leave out: ids and dates. With a label, eqsep fit warns of columns that"
@@ -129,7 +132,7 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     drops, hints = _drops(rows, others, likely, normal)
     yield "drop = [" if drops or hints else "drop = [  # none looks like an id"
     for name, why in drops.items():
-        yield f"    {_quoted(name)},  # {why}"
+        yield f"    {_quoted(name)},  # {'(no name) ' * (not name)}{why}"
     for name, why in hints.items():
         yield f"    # {_quoted(name)},  # {why}"
     yield "]"
@@ -272,12 +275,12 @@ def _words(name: str) -> list[str]:
     return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
 
 
-def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
+def _normal(counts: Mapping[str, int]) -> tuple[str, bool]:
+    """The likeliest label of normal rows, and whether its name says so."""
     usual = [label for label in counts if is_usual_normal(label)]
     if len(usual) == 1 and _means_normal(usual[0], counts):
-        return usual[0], _BY_NAME
-    most = max(usual or counts, key=lambda label: counts[label])
-    return most, "CHECK: which label is normal? Name it here: eqsep fit does not guess"
+        return usual[0], True
+    return max(usual or counts, key=lambda label: counts[label]), False
 
 
 def _drops(
@@ -301,12 +304,21 @@ def _drops(
         kinds = sorted({text for text in labelled if text not in (None, folded(normal))})
         places = {None: -1, folded(normal): 0} | {kind: i + 1 for i, kind in enumerate(kinds)}
         code = np.array([places[text] for text in labelled])
-        for found in leaking_columns(rows, code, kinds):
+        kept = [c for c in others if c is not labels and (c.name not in drops or c.kind == "date")]
+        signs = [sign for column in kept for sign in _signs(column)]
+        for found in leaking_columns(replace(rows, columns=[*signs, *kept]), code, kinds):
             name = found.fields["column"]
-            if name != labels.name and name not in drops:
-                leak = found.message.removeprefix(f"Column {name!r} alone ").rstrip(".")
-                hints[name] = f"{leak}; leave it out if it comes with the label"
+            leak = found.message.removeprefix(f"Column {name!r} alone ").rstrip(".")
+            where = drops if name in drops else hints
+            where[name] = f"{leak}. Known only afterwards? Then drop it"
     return drops, hints
+
+
+def _signs(column: Column) -> Iterator[Column]:
+    """Whether rows have a value, and one other than 0: often only those of which more is known."""
+    for word, nothing in ("a value other than 0", [None, 0]), ("a value", [None]):
+        words = (None if v in nothing or v != v else word for v in column.values.tolist())
+        yield Column(column.name, "text", objects(words))
 
 
 def _time_columns(columns: list[Column]) -> list[str]:

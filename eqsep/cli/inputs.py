@@ -185,7 +185,7 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
     try:
         yield
     except UnreadableError as error:
-        raise error.at(f"{name}, row {before + error.row + 1:,}") from error
+        raise error.at(f"{name}, row {before + error.row + 1}") from error
     except UserError as error:
         raise error.at(name) from error
 

@@ -169,11 +169,11 @@ def _columns(model: Model) -> str:
     kinds = Counter(names.get(column.reads, column.reads) for column in learnt)
     order = ("number", "duration", "name", "date")
     shown = ", ".join(counted(kinds[kind], kind) for kind in order if kinds[kind])
-    left_out = [*encoder.dropped, *model.left_out]
+    left_out = [name or "(no name)" for name in (*encoder.dropped, *model.left_out)]
     text = f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
     if windows is not None:
-        text += f"; of {len(windows.windowed)} also mean, deviation and slope of {windows.length} "
-        text += "rows, and change"
+        text += f"; for {len(windows.windowed)} of them also the mean, deviation and slope over "
+        text += f"{windows.length} rows, and the change"
     return text
 
 
@@ -181,18 +181,19 @@ def _promise(model: Model) -> str:
     calibration, grouping = model.calibration, model.plan.holdout.grouping
     rate, confidence = model.promise.false_alarm_rate, model.promise.confidence
     held, doubted = len(calibration.counting), model.plan.labels.doubts_calibration
-    by = counted(held, "held-out row" if doubted else "held-out normal row")
+    on = counted(held, "held-out row" if doubted else "held-out normal row")
     if grouping is not None:
         held = calibration.n_units
-        by = f"{counted(held, f'held-out {grouping.unit}')} of {by.replace('held-out ', '')}"
+        on = f"{counted(held, f'held-out {grouping.unit}')} of {on.replace('held-out ', '')}"
     if calibration.n_left_out:
-        by += f", without {calibration.n_left_out:,} taken for anomalies"
+        on += f", without {calibration.n_left_out:,} taken for anomalies"
     certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
     if not model.rank:
         verb = "is" if held == 1 else "are"
-        return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
+        return f"none: {on} {verb} too few for false alarms at {rate:.2%}{certainly}"
     is_less = model.rank / (calibration.n_units + 1) < _NEARLY * rate  # by few rows: in large steps
-    text = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
+    text = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'}"
+    text += f" (calibrated on {on})"
     if grouping is not None:
         text = text.replace("rows", f"rows of {grouping.promised}", 1)
         if grouping.edges and grouping.columns[0] is not None:

@@ -15,7 +15,7 @@ from typer.models import OptionInfo
 
 from eqsep.cli.console import arg, flag, opt, print_warnings
 from eqsep.cli.inputs import InputSpec
-from eqsep.cli.project import COLUMN_LISTS, quoted_column
+from eqsep.cli.project import COLUMN_LISTS, current_project, quoted_column
 from eqsep.errors import UserError, did_you_mean, quoted
 from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read
@@ -40,6 +40,11 @@ ONLY_ALARMS = flag("--only-alarms", "Leave out rows that pass.")
 PERSIST = opt(None, "K/N", "Raise an alarm only if K of the last N rows of a run are alarms.")
 AGAIN = flag("--again", "Learn rows even if the model has learnt them before: they count twice.")
 LANDMARKS = opt(None, "N", "Number of landmarks: rows that the model keeps; fewer is faster.")
+CONFIDENCE = opt(
+    None, "SHARE", "Share of models that keep that rate (default: it holds on average)."
+)
+UNSEEN_RATE = opt(0.05, "SHARE", "Share of rows of seen kinds that may be called unseen.")
+BANDWIDTH = opt(None, "NUMBER", "Kernel bandwidth; larger is wider (default: 0.5).")
 RATE = opt(None, "SHARE", "Share of new normal rows that may raise an alarm (default: as fitted).")
 TABLE_OUT = opt("-", "FILE", "CSV, JSON lines, Parquet or Arrow; - is stdout.", "--out")
 FORM = opt(None, "FORM", "csv, jsonl, parquet, arrow, or spreadsheet (safe CSV).", "--format")
@@ -163,9 +168,13 @@ def _parameter(name: str, given: Any) -> inspect.Parameter:
 
 def this_command(context: typer.Context) -> str:
     """The words that run the present command again, for its report."""
-    words = ["eqsep", str(context.info_name)]
+    words, project = ["eqsep", str(context.info_name)], current_project.get()
     for param in context.command.params:
-        value = context.params[str(param.name)]
+        name = str(param.name)
+        value, source = context.params[name], context.get_parameter_source(name)
+        by_line = source is not None and source.name == "COMMANDLINE"
+        if project is not None and (not by_line or str(value) == project.model):
+            continue  # the project file gives it again
         if isinstance(value, bool):
             words += (param.opts if value else param.secondary_opts)[:1]
         elif value is not None:

@@ -34,6 +34,7 @@ class Project:
     values: Mapping[str, Any]
     lines: Mapping[str, int] = field(default_factory=dict)  # where each key stands
     overruled: Collection[str] = ()  # keys whose value the command line sets
+    drafted: Mapping[str, str] = field(default_factory=dict)  # texts in lines that are comments
 
     @classmethod
     def read(cls, path: Path) -> "Project":
@@ -67,7 +68,9 @@ class Project:
                 content[key] = str(value)
             elif KEYS[key] == _TEXTS:
                 content[key] = list(map(str, value if isinstance(value, list) else [value]))
-        return cls(path, content, {key: places[-1] for key, places in lines.items()})
+        last = {key: places[-1] for key, places in lines.items()}
+        drafted = dict(re.findall(r'^# *(\w+) = "([^"]+)"', text, re.MULTILINE))
+        return cls(path, content, last, drafted=drafted)
 
     def gives(self, key: str) -> bool:
         """Whether the value of an option comes from here."""

@@ -514,7 +514,7 @@ def _highest(
             for i in among[highest.entering(score[among], table, among)].tolist():
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
                 said = [f"{name} {text_of(value)}" for name, value in values if value is not None]
-                row = f"row {done + i + 1:,}" + f" ({', '.join(said)})" * bool(said)
+                row = f"row {done + i + 1}" + f" ({', '.join(said)})" * bool(said)
                 verdict = _verdict(kind[i], probability[i]) if alarm[i] else "passes"
                 held.append((score[i], kind[i], f"{row}: {verdict}", rows.take(np.array([i]))))
             held = sorted(held, key=lambda row: -row[0])[:most]

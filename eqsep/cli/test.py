@@ -170,7 +170,7 @@ def assess_files(
         kind[known],
         review=review.review(table.take(pa.array(known))),
         notes=notes,
-        names=[f"row {i + 1:,}" for i in known.tolist()],
+        names=[f"row {i + 1}" for i in known.tolist()],
     )
 
 

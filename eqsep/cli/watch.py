@@ -147,12 +147,12 @@ def _watch(
 def _watched(monitor: Monitor) -> dict[str, str]:
     """Whether the rows have changed, which columns have moved, and what share raises an alarm."""
     watched, limit = monitor.watched, 1 / monitor.delta
-    so_far = f"martingale {watched.martingale:.3g}, at its highest {watched.highest:.3g}"
-    changed = f"no: {so_far}; above {limit:,.0f} it is said"
+    so_far = f"martingale {watched.martingale:.3g}, highest so far {watched.highest:.3g}"
+    changed = f"no: {so_far}; a change is reported above {limit:,.0f}"
     if watched.broken_at is not None:
         changed = (
-            f"yes, since row {watched.broken_at:,} at the latest: {so_far}, above {limit:,.0f}; "
-            f"wrongly said {monitor.chance}"
+            f"yes, since row {watched.broken_at} at the latest: {so_far}, above {limit:,.0f}; a "
+            f"false report {monitor.chance}"
         )
     recent, rate = monitor.recent(), monitor.detector.false_alarm_rate
     promised = f"{rate:.2%} of normal ones are promised"
@@ -163,7 +163,7 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     grouping = monitor.detector.plan_.holdout.grouping
     if grouping is not None and monitor.detector.model_.rank:
         promised += (
-            f', on average over {grouping.unit}s: "changed" alone says if there are too many'
+            f', on average over {grouping.unit}s; "changed" alone shows if they are too many'
         )
     if grouping is not None and watched.units is not None:
         lines["rows"] += f", {counted(watched.units, grouping.unit)} ended"
@@ -171,8 +171,8 @@ def _watched(monitor: Monitor) -> dict[str, str]:
         ended = monitor.before
         lines["new episode"] = (
             f"the model has changed since episode {ended.episode}, of {counted(ended.rows, 'row')} "
-            f"(martingale at its highest {ended.highest:.3g}): its scores are others, and the "
-            f"watch starts again"
+            f"(highest martingale {ended.highest:.3g}): its scores differ, so the watch starts "
+            f"again"
         )
     lines |= {
         "changed": changed,

@@ -115,7 +115,7 @@ class Timeline:
     def when(self, at: float) -> str:
         """A time as text."""
         if not self.is_date:
-            return f"row {int(at) + 1:,}"
+            return f"row {int(at) + 1}"
         return WRITERS["date"](at).removesuffix("T00:00:00").removesuffix(":00").replace("T", " ")
 
 

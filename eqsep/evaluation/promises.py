@@ -72,9 +72,9 @@ class Verdict:
     >>> print(kept_promise(40, 1000, rate=0.01, rank=10, held_out=999).verdict)
     broken
     >>> print(kept_promise(20, 1000, rate=0.01, rank=100, held_out=9999).verdict)
-    broken, or chance: if kept, one test in 200 has as many alarms
+    broken, unless by chance: 1 kept promise in 200 shows as many alarms
     >>> print(kept_promise(24, 1000, rate=0.01, rank=1, held_out=99).verdict)
-    cannot tell: above the promised rate, as chance allows with so few held-out rows
+    cannot tell: above the promised rate, but that may be chance with so few held-out rows
     >>> print(kept_promise(24, 1000, rate=0.01, rank=0, held_out=50).verdict)
     no promise was made
     """
@@ -121,14 +121,16 @@ class Verdict:
     def __str__(self) -> str:
         if self.word == BROKEN and self.chance >= _SLIGHT:
             tests = float(f"{1 / self.chance:.1g}")
-            return f"{self.word}, or chance: if kept, one test in {tests:.0f} has as many alarms"
+            return (
+                f"{self.word}, unless by chance: 1 kept promise in {tests:.0f} shows as many alarms"
+            )
         if self.word != CANNOT_TELL:
             return self.word
         if self.reason:
             return f"{self.word}: {self.reason}"
         if self.units is None:
-            held_out = f"held-out {self.unit.removeprefix('normal ')}s"
-            return f"{self.word}: above the promised rate, as chance allows with so few {held_out}"
+            chance = f"may be chance with so few held-out {self.unit.removeprefix('normal ')}s"
+            return f"{self.word}: above the promised rate, but that {chance}"
         return f"{self.word}: that takes about {self.units:,} {self.unit}s"
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from eqsep.errors import EqsepWarning, UserError, did_you_mean, warn
 from eqsep.io.dialect import Layout
 from eqsep.io.files import TypedPieces, mixed_columns, whole, with_categories
+from eqsep.io.notes import in_one_warning
 from eqsep.io.text import BadRows
 from eqsep.io.writing import check_table_out, output_format, table_writer
 
@@ -29,9 +30,9 @@ def read_table(
 ) -> pa.Table:
     """A table from a file, whatever its dialect, as `eqsep fit` reads it.
 
-    Notes on what was inferred (delimiter, units, dates, words for missing values) are given as
-    warnings of class `eqsep.errors.Note`. A column of numbers with words among them stays text,
-    and columns of lists or bytes are left out, with a warning.
+    What was inferred (delimiter, units, dates, words for missing values) is given as one warning
+    of class `eqsep.errors.Note`, with a line for each. A column of numbers with words among them
+    stays text, and columns of lists or bytes are left out, with a warning.
 
     Parameters
     ----------
@@ -68,9 +69,10 @@ def read_table(
     layout, writing = _layout(options)
     categorical, drop = _listed(categorical), _listed(drop)
     labels = [] if label is None else [label]
-    with writing:
+    paths = _paths(path)
+    with in_one_warning(", ".join(paths)), writing:
         texts = [*categorical, *labels]
-        table = whole(_paths(path), layout=layout, as_text=texts, but=drop, for_fit=False)
+        table = whole(paths, layout=layout, as_text=texts, but=drop, for_fit=False)
         for mixed in mixed_columns(table, categorical=texts):
             warn(EqsepWarning(**mixed.words()))
         return with_categories(table, categorical, labels=labels)

@@ -14,19 +14,13 @@ from typing import TYPE_CHECKING, Any, Union
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
+from eqsep.errors import UserError, did_you_mean, quoted
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.io import text
 from eqsep.io.dialect import Layout
-from eqsep.io.inference import (
-    cast_as,
-    is_text,
-    notation_of,
-    note_unmatched,
-    understood,
-    written,
-)
+from eqsep.io.inference import cast_as, is_text, notation_of, note_unmatched, understood, written
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
+from eqsep.io.notes import note
 from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged
 from eqsep.io.text import BadRows, CsvFile, JsonFile
 from eqsep.progress import expect, reporter
@@ -68,7 +62,7 @@ def files_of(paths: Iterable[str], *, noted: bool = False) -> list[str]:
             )
             results = [file for file in inside if _is_result(file)]
             if results and noted:
-                warn(Note(f"Left out {quoted(results)}: results that eqsep wrote."))
+                note(f"Left out {quoted(results)}: results that eqsep wrote.")
             inside = [file for file in inside if file not in results]
             if not inside:
                 endings = ".csv, .csv.gz, .tsv, .txt, .jsonl, .parquet, .arrow, .feather or .xlsx"
@@ -194,7 +188,7 @@ def whole(
     without_names = table.column_names[:2] == ["c1", "c2"]
     if without_names and table.num_columns > _WIDE * max(table.num_rows, 10):
         size = f"{table.num_columns:,} columns without names and only {table.num_rows:,} rows"
-        warn(Note(f"The table has {size}. If each column is a sample, transpose it first."))
+        note(f"The table has {size}. If each column is a sample, transpose it first.")
     return table
 
 
@@ -294,7 +288,7 @@ class ArrowFile:
         kinds = {name: self.data.schema.field(name).type for name in columns}
         left = [name for name, kind in kinds.items() if not _is_plain(kind)]
         if left:
-            warn(Note(f"{self.name}: left out {quoted(left)}, which hold lists or bytes."))
+            note(f"{self.name}: left out {quoted(left)}, which hold lists or bytes.")
         return [name for name in columns if name not in left]
 
     def _checked(self, table: pa.Table) -> pa.Table:
@@ -369,9 +363,9 @@ def _note_same(table: pa.Table) -> None:
         if len(pc.unique(column.slice(0, _FIRST))) == 1 and len(found := pc.unique(column)) == 1:
             (constant if found[0].is_valid else empty).append(name)
     if empty:
-        warn(Note(f"Without any value: {quoted(empty)}."))
+        note(f"Without any value: {quoted(empty)}.")
     if constant and table.num_rows > 1:
-        warn(Note(f"The same in all rows: {quoted(constant)}."))
+        note(f"The same in all rows: {quoted(constant)}.")
 
 
 def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Iterator[MixedColumn]":
@@ -449,7 +443,7 @@ def _typed(table: pa.Table, schema: pa.Schema, *, name: str, before: int) -> pa.
             else:
                 row = pc.index(bad, True).as_py()
                 raise UserError(
-                    f"{name}, row {before + row + 1:,}: column {field.name!r} holds "
+                    f"{name}, row {before + row + 1}: column {field.name!r} holds "
                     f"{column[row].as_py()!r}, and its first rows hold values of kind {kind!r}.",
                     hint="Correct it, or read the whole table at once with read_table.",
                 )

@@ -10,16 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.errors import Note, quoted, warn
+from eqsep.errors import quoted
 from eqsep.io import notation as marks
 from eqsep.io.dialect import Layout
 from eqsep.io.notation import MISSING, PLAIN, THOUSANDS, Notation
+from eqsep.io.notes import note
 from eqsep.tables.reading import NOTATION
 
 _ALL_DIGITS, _ZEROS = r"^\s*\d+\s*$", r"^\s*0\d+\s*$"
 _TRUTH = r"^(?i:true|false|0|1)$"
 _CLOCK_TIME = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
 _SHORT_YEAR = r"^\s*(\d{1,2}[/.]\d{1,2}[/.]|\d{1,2}\.?[- ]?\pL+\.?[- ,]*)\d{2}(\D|$)"
+_MONTH = r"^\s*(\pL+\.?[- ]+\d{4}|\d{4}[-/]\d{1,2})\s*$"
 _MINUS_MOVED = {
     "behind": (r"^(.*)[-−]\s*$", r"-\1"),
     "brackets": (r"^\s*\((.*)\)\s*$", r"-\1"),
@@ -89,14 +91,14 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
             tried = usual if shown is None or shown.dates else [shown, *usual]
             found = _inferred(column, tried, comma=certain and tried[0].decimal == ",")
         if found.said:
-            warn(Note(f"{field.name}: {found.said}."))
+            note(f"{field.name or '(no name)'}: {found.said}.")
         new, notation = pa.field(field.name, found.column.type), _with_missing(found, tokens, said)
         fields[i] = new if notation is None else annotated(new, notation)
         columns[i] = found.column
     if gone and not layout.said_missing():
         words, names = sorted(gone, key=str.casefold), sorted(set().union(*gone.values()))
         message = f"Taken as missing: {quoted(words)} in {quoted(names, most=4)}."
-        warn(Note(message, topic="missing_words", words=", ".join(filter(None, MISSING))))
+        note(message, topic="missing_words", words=", ".join(filter(None, MISSING)))
     marked = {MATCHED: json.dumps(sorted(matched)).encode()} if matched else None
     return pa.table(columns, schema=pa.schema(fields, metadata=marked))
 
@@ -109,7 +111,7 @@ def note_unmatched(tables: Sequence[pa.Table], layout: Layout) -> None:
     read = [w for w in layout.missing or () if "=" not in w or any(map(w.startswith, begins))]
     unused = [word for word in read if word not in matched]
     if unused:
-        warn(Note(f"missing: {quoted(unused)} matched no text in the table."))
+        note(f"missing: {quoted(unused)} matched no text in the table.")
 
 
 def _with_missing(found: Understood, tokens: Sequence[str], said: Sequence[str]) -> Notation | None:
@@ -253,9 +255,10 @@ def _dates(column: Any) -> Understood | None:
     if found is None:
         return None
     notation = Notation(dates=order)
-    short = ", years of two digits as 1969 to 2068" if _some(column, _SHORT_YEAR) else ""
+    more = ", years of two digits as 1969 to 2068" if _some(column, _SHORT_YEAR) else ""
+    more += ", months as their first day" if _some(column, _MONTH) else ""
     ordered = _some(column, r"^\s*\d{1,2}\D")  # not 2024/12/31, nor Dec 31, 2024
-    return Understood(found, notation, (notation.said() if ordered else "dates") + short)
+    return Understood(found, notation, (notation.said() if ordered else "dates") + more)
 
 
 def dates(column: Any, order: str) -> Any:

@@ -35,6 +35,8 @@ _DATES = tuple(  # compiled on first use: that takes as long as scoring a row
         r"(?P<a>\d{1,2})(?P<mark>[/.])(?P<b>\d{1,2})(?P=mark)(?P<y>\d{2})",
         r"(?P<d>\d{1,2})\.?[- ]?(?P<name>[A-Za-zä]{3,9})\.?[- ,]*(?P<y>\d{4}|\d{2})",
         r"(?P<name>[A-Za-zä]{3,9})\.? +(?P<d>\d{1,2}),? +(?P<y>\d{4})",
+        r"(?P<name>[A-Za-zä]{3,9})\.?[- ]+(?P<y>\d{4})",  # a month is its first day
+        r"(?P<y>(?:19|20)\d{2})[-/](?P<m>\d{1,2})",
     )
 )
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
@@ -93,7 +95,7 @@ class Notation:
         marks += [f"thousands {_WORDS[self.thousands]}"] if thousands else []
         marks += [_MINUS_SAID[self.minus]] if self.minus else []
         unit = f" in {self.unit}" if self.unit else ""
-        share = f": 1 {self.unit} is {10**self.exponent:g}" if self.exponent else ""
+        share = f", read as fractions: 1{self.unit} is {10**self.exponent:g}" * bool(self.exponent)
         return f"numbers{unit}{' with ' * bool(marks)}{' and '.join(marks)}{share}"
 
 
@@ -291,5 +293,5 @@ def _day(parts: dict[str, str], order: str) -> tuple[int, int, int]:
     if "name" in parts:
         name = parts["name"][:3].lower()
         month = _MONTHS.index(name) + 1 if name in _MONTHS else _OTHER_MONTHS.get(name, 0)
-        return year, month, int(parts["d"])
-    return year, int(parts["m"]), int(parts["d"])
+        return year, month, int(parts.get("d", 1))
+    return year, int(parts["m"]), int(parts.get("d", 1))

@@ -28,12 +28,13 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from eqsep.arrays import objects
-from eqsep.errors import MissingExtraError, Note, UserError, counted, did_you_mean, quoted, warn
+from eqsep.errors import MissingExtraError, UserError, counted, did_you_mean, quoted
 from eqsep.files import written_whole
 from eqsep.io import cells, streams
 from eqsep.io.dialect import Dialect, Layout, detect
 from eqsep.io.inference import annotated, understood, without_missing
 from eqsep.io.notation import Notation, strange_numbers
+from eqsep.io.notes import note
 from eqsep.io.streams import QUOTE, STANDARD_INPUT, Parts, Rejoined, decoded
 from eqsep.io.writing import check_folder
 from eqsep.progress import reporter
@@ -89,8 +90,8 @@ class BadRows:
             except (UserError, OSError, MemoryError):
                 if self.found:
                     (file, number), reason = next(iter(self.found.items()))
-                    first = f"the first is row {number:,} of {file}: {reason}"
-                    warn(Note(f"{counted(len(self.found), 'row')} could not be read; {first}."))
+                    first = f"the first is row {number} of {file}: {reason}"
+                    note(f"{counted(len(self.found), 'row')} could not be read; {first}.")
                 raise
             except Exception:  # a command may end with an exit code
                 self._write(spool)
@@ -110,7 +111,7 @@ class BadRows:
             new.seek(0)
             shutil.copyfileobj(new, out)
             out.detach()
-        warn(Note(f"{counted(len(self.found), 'row')} could not be read: {self.path}."))
+        note(f"{counted(len(self.found), 'row')} could not be read: {self.path}.")
 
     def _records(self) -> Iterator[list[str]]:
         """The lines of the file that is there, with the header; none if it is not there."""
@@ -186,9 +187,9 @@ def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) 
             reason = "a row of it is longer than 1 MB, or a quote is never closed"
         return UserError(f"{name} cannot be read: {reason}. Check that it is whole.")
     row, expected, got, text = found.groups()
-    place = name if row is None else f"{name}, row {int(row):,}"
+    place = name if row is None else f"{name}, row {row}"
     if line is not None:
-        place, text = f"{name}, line {line[0]:,}", line[1]
+        place, text = f"{name}, line {line[0]}", line[1]
     return UserError(
         f"{place}: expected {expected} values, got {got}: {text[:_SHOWN]!r}.",
         hint="Correct it, or set such rows aside: bad_rows=FILE.",
@@ -376,7 +377,7 @@ def note_other(noted: Event) -> None:
     if not noted.is_set():
         noted.set()
         message = "Some text is not UTF-8 and was read as cp1252"
-        warn(Note(f"{message}; if that is wrong, name its encoding."))
+        note(f"{message}; if that is wrong, name its encoding.")
 
 
 def _plain_texts(coded: pa.ChunkedArray) -> pa.Array | None:
@@ -446,7 +447,7 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
     dialect = detect(text, layout, name=name, tabs=tabs)
     check_once(dialect.columns, name)
     for said in dialect.said:
-        warn(Note(f"{said[0].upper()}{said[1:]}."))
+        note(f"{said[0].upper()}{said[1:]}.")
     try:
         before = len(text[: dialect.before].encode())
         head.decode()
@@ -501,7 +502,7 @@ def _cells(path: str, wanted: str | None) -> bytes:
     if name is None:
         raise UserError(f"{path} is empty: expected a sheet with a header and rows below it.")
     if wanted is None and len(there) > 1:
-        warn(Note(f"Read the sheet {name!r} of {quoted(there)}; name another sheet to read it."))
+        note(f"Read the sheet {name!r} of {quoted(there)}; name another sheet to read it.")
     return done.stdout
 
 
@@ -518,7 +519,7 @@ def _json_rows(
             rows.append(_json_row(line))
         except UserError as error:
             if bad is None:
-                raise error.at(f"Line {number:,} of {name}") from error
+                raise error.at(f"Line {number} of {name}") from error
             bad.add(name, number, str(error), decoded(line).strip())
         size += len(line)
         if len(rows) >= ROWS_AT_ONCE or size > _MOST_JSON:

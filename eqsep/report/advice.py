@@ -18,6 +18,7 @@ _FEWEST = 10  # held-out rows of a kind: of fewer nothing is said
 _GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
 _GAINED = 5  # rows that are caught in addition: fewer are chance
 _TENTH, _CHANCE = 0.1, 1.5  # of the way from chance to 1; and times chance: still near it
+NEAR_CHANCE = "Add columns that show the anomalies"
 _HIGHEST = 0.05  # rate of false alarms that is advised
 Words = Callable[[Message], str]  # turns a warning into text: `str` is for Python
 
@@ -117,7 +118,7 @@ def _near_chance(measured: Measured) -> Iterator[Step]:
             f"These columns hardly show {'; '.join(near)}. Add columns in which such rows differ "
             f"from normal ones, or check their labels."
         )
-        yield Step("Add columns that show the anomalies", why)
+        yield Step(NEAR_CHANCE, why)
 
 
 def _is_near_chance(one: FoundKind) -> bool:

@@ -51,6 +51,7 @@ class Usage:
     rows: str = "new.csv"  #: A file of new rows.
     label: str = "kind"  #: The column of labels.
     options: tuple[str, ...] = ()  #: Options of the command that the labels of the fit needed.
+    folder: str | None = None  #: That of a project file which gives the model and the label.
     words: Words = str  #: Turns a warning into text; the default is for users of Python.
 
 

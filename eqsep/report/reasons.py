@@ -68,7 +68,7 @@ def top_alarms(
     why = model.explain(picked, top=_REASONS)
     return tuple(
         Alarm(
-            row=names[i] if names else f"row {i + 1:,}",
+            row=names[i] if names else f"row {i + 1}",
             label=str(kind[i]),
             name=given[place],
             p_value=p_value[place],

@@ -475,7 +475,7 @@ def _times(column: Column) -> np.ndarray:
 
 def _missing(column: Column, row: int) -> UserError:
     return UserError(
-        f"Column {column.name!r} has no value in row {row + 1:,}: expected one in each row, by "
+        f"Column {column.name!r} has no value in row {row + 1}: expected one in each row, by "
         f"which rows are held out together. Fill it in, or leave the row out."
     )
 
