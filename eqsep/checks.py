@@ -552,8 +552,8 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     message = (
         f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
         f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
-        f"rate of false alarms holds for rows drawn from among these, and not for another run, "
-        f"machine or day{looks}."
+        f"rate of false alarms holds for rows drawn from among these, not for another run, "
+        f"machine or time{looks}."
     )
     hint = "Pass groups=, which of these each row is from, or time=."
     return [Finding(DependentRowsWarning, message, hint)]

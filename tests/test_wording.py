@@ -300,8 +300,8 @@ IN_PROJECT = {
     'time = "COLUMN" in eqsep.toml.',
     "HighThresholdWarning": "with --keep COLUMN, that of labels, and look at the normal rows with "
     "the highest scores. Correct wrong labels among them. Add normal rows or columns that show "
-    "anomalies, or leave out others (drop in eqsep.toml), or allow more false alarms: false_alarm_rate = 0.05 "
-    "in eqsep.toml.",
+    "anomalies, or leave out others (drop in eqsep.toml), or allow more false alarms: "
+    "false_alarm_rate = 0.05 in eqsep.toml.",
     "UnusedDoubtWarning": "or leave out unlabelled in eqsep.toml.",
     "higher_rate": "Add at least 138 normal rows, or set false_alarm_rate = 0.05 in eqsep.toml.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss",

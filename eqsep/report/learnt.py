@@ -57,12 +57,14 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     grouping = plan.holdout.grouping
     doubted = WITHOUT
     if counts.get(word):
-        doubted = "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {word}"
+        doubted = "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {normal}"
     return Learnt(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
-        trust=trust_in(detector, counts, normal=word),
+        trust=trust_in(
+            detector, {normal if k == word else k: n for k, n in counts.items()}, normal=normal
+        ),
         doubted=doubted if plan.labels.doubts_calibration else None,
         columns={name: _WORDS[one.reads] for name, one in plan.encoder.by_name.items() if one},
         dropped=dict(plan.encoder.dropped),
