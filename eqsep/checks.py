@@ -38,13 +38,10 @@ _WHOLE_KIND, _MARKED_SHARE = 0.9, 1 / 8
 _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
 # Above the threshold, at least: with fewer, less than half of new anomalies are.
 HELD_OUT, LEARNT = "held-out anomalies", "anomalies sampled from the training rows"
-MADE_UP = "made-up rows with far-out values in every column"
+MADE_UP = "made-up rows"  # far out in every column
 _LEAST_ABOVE = {HELD_OUT: 0.5, LEARNT: 0.65, MADE_UP: 0.5}
-_SO = {
-    LEARNT: " Expect fewer of new anomalies.",
-    MADE_UP: " Anomalies of unseen kinds may raise no alarm.",
-}
 _SCORED = 10  # anomalies: fewer tell little of how many are caught
+_HIGHEST_RATE = 0.2  # of false alarms: nobody would look at the alarms of a higher one
 _LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
 _FEWEST_DISTINCT = 20  # rows: fewer may occur equally often by chance
@@ -394,26 +391,65 @@ def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
 
 
 def check_threshold(
-    threshold: float, scores: np.ndarray, *, of: str, rate: float, doubted: bool
+    threshold: float,
+    scores: Mapping[str, np.ndarray],
+    *,
+    rate: float,
+    thresholds: Mapping[float, float],
+    n_columns: int,
+    doubted: bool,
 ) -> list[Finding]:
-    """A finding if few of these scores, `of` anomalies or `MADE_UP` rows, exceed the threshold."""
-    n = len(scores)
-    above = float(np.sum(scores > threshold)) / max(n, 1)
-    if n < _SCORED or above >= _LEAST_ABOVE[of]:
+    """A finding if few of the scores, of anomalies or `MADE_UP` rows, exceed the threshold.
+
+    `thresholds` are those of the rates that can be promised; the lowest that is enough is advised.
+    """
+
+    def share(of: str, limit: float) -> float:
+        return float(np.mean(scores[of] > limit))
+
+    def reached(goal: Sequence[str], limit: float) -> bool:
+        return all(share(of, limit) >= _LEAST_ABOVE[of] for of in goal)
+
+    few = [of for of in scores if len(scores[of]) >= _SCORED and not reached([of], threshold)]
+    if not few:
         return []
-    share = f"{'Only ' * (above > 0)}{above:.0%}"
-    few = f"{share} of {n:,} {of} score above the threshold, {threshold:.3f}"
-    if not doubted:
-        message = f"{few}: some held-out normal rows score as high.{_SO.get(of, '')}"
-        hint = "Look at the normal rows with the highest scores, add normal rows or columns that"
-        hint += " show anomalies, or allow a higher false_alarm_rate."
-        return [Finding(HighThresholdWarning, message, hint, {"rate": min(5 * rate, 0.5)})]
-    message = (
-        f"{few}: more than {rate:.2%} of the held-out rows score this high, and nobody has called "
-        f"them normal. Some are likely to be anomalies that nobody has labelled.{_SO.get(of, '')}"
-    )
-    hint = "eqsep.detector.suspects lists them: label the anomalies among them, or"
-    return [Finding(DoubtedThresholdWarning, message, f"{hint} allow a higher false_alarm_rate.")]
+    message = ""
+    for of in few:
+        above = share(of, threshold)
+        if of == MADE_UP:
+            where = f"all {n_columns:,} columns" if n_columns > 1 else "its only column"
+            raises = "may raise no alarm" if above else "raises no alarm"
+            message += f"Even a row with strange values in {where} {raises}: "
+        scored = f"only {above:.0%} score" if above else "none scores"
+        it = "it" if of != few[0] else f"the threshold, {threshold:.3f}"
+        message += f"{'o' if of == MADE_UP else 'O'}f {len(scores[of]):,} {of}, {scored} above {it}"
+        message += ", and fewer new ones will. " if of == LEARNT else ". "
+    doubted = doubted and few != [MADE_UP]
+    if doubted:
+        message += (
+            f"More than {rate:.2%} of the held-out rows score this high, and nobody has called "
+            f"them normal: some are likely to be anomalies that nobody has labelled."
+        )
+    else:
+        message += "Some held-out normal rows score that high, which puts it there."
+    limits = {higher: limit for higher, limit in thresholds.items() if higher <= _HIGHEST_RATE}
+    goals = (few, [MADE_UP]) if MADE_UP in few else (few,)
+    enough = next((r for goal in goals for r, t in limits.items() if reached(goal, t)), None)
+    if enough is None:
+        message += f" No false-alarm rate up to {_HIGHEST_RATE:g} is enough to change that."
+    else:
+        shares = (f"{share(of, limits[enough]):.0%} of the {of}" for of in few)
+        message += f" At a rate of {enough:g} instead of {rate:g}, {' and '.join(shares)} would."
+    fields = {} if enough is None else {"rate": enough}
+    if doubted:
+        hint = "eqsep.detector.suspects lists them: label the anomalies among them."
+        return [Finding(DoubtedThresholdWarning, message, hint, fields)]
+    hint = "Look at the normal rows with the highest scores, and correct wrong labels among them. "
+    hint += "Add normal rows, or columns that show anomalies"
+    if enough is None:
+        return [Finding(HighThresholdWarning, message, f"{hint}.", {"topic": "high_at_any_rate"})]
+    hint += f", or set false_alarm_rate={enough:g}."
+    return [Finding(HighThresholdWarning, message, hint, fields)]
 
 
 def check_dates(
@@ -516,8 +552,8 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     message = (
         f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
         f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
-        f"rate of false alarms holds for rows drawn from among these, and not for another run, "
-        f"machine or day{looks}."
+        f"rate of false alarms holds for rows drawn from among these, not for another run, "
+        f"machine or time{looks}."
     )
     dates = [column.name for column in table.columns if column.kind == "date"][:1]
     hint = f"Pass groups=, which of these each row is from, or time={''.join(map(repr, dates))}."

@@ -133,6 +133,8 @@ def test_the_highest_of_all_of_each_day_and_of_each_entity():
         ("entity", False),
     ]
     assert (without[0].precision.count, without[0].recall.total) == (2, 5)
+    daily = assess(Fixed(), SCORE, KIND, review=Review(day=np.arange(11))).top
+    assert [one.among for one in daily] == ["all"]  # of each day all rows would be looked at
 
 
 def test_rows_without_an_entity_are_no_incident_together():
@@ -228,7 +230,9 @@ def test_a_model_by_groups_is_judged_by_the_mean_over_groups():
     same = with_groups(read_table(X[:800], name="test"), group[:800])
     same = assess(detector, same, np.full(800, "normal"))
     assert same.groups.known == detector.model_.calibration.n_units == 20
-    assert str(same.verdict) == "cannot tell: 20 of these groups are not new, they were in the fit"
+    assert (
+        str(same.verdict) == "cannot tell: 20 of these groups were in the fit, so they are not new"
+    )
     alone = assess(detector, X[800:], np.full(400, "normal"))
     assert alone.groups is None
     assert alone.promised_for == "new groups"

@@ -15,7 +15,6 @@ from eqsep.detector.calibration import (
     alarms_needed,
     anomalies_among,
     certified_rank,
-    least_certified,
     rate_interval,
     rows_needed,
     rows_that_count,
@@ -254,9 +253,6 @@ def test_rows_needed_are_the_fewest(rate, confidence):
     n = rows_needed(rate=rate, confidence=confidence)
     assert certified_rank(n, rate=rate, confidence=confidence) == 1
     assert certified_rank(n - 1, rate=rate, confidence=confidence) == 0
-    least = least_certified(n, confidence=confidence)
-    assert certified_rank(n, rate=least * 1.0001, confidence=confidence) == 1
-    assert certified_rank(n, rate=least * 0.9999, confidence=confidence) == 0
 
 
 def test_the_confidence_may_be_set_after_fitting():
@@ -286,6 +282,10 @@ def test_a_rate_that_no_score_certifies_is_told():
     with pytest.warns(CalibrationWarning, match="it takes 4,699 held-out"):
         calibration(199).warn_if_short(0.001, 0.99)
     calibration(199).warn_if_short(0.02, 0.95)  # as was said: warnings are errors here
+    with pytest.warns(CalibrationWarning, match=r"or set false_alarm_rate=0.05\.$"):
+        calibration(24).warn_if_short(0.01)  # of the usual rates
+    with pytest.warns(CalibrationWarning, match=r"or set false_alarm_rate=0.1\.$"):
+        calibration(24).warn_if_short(0.01, advised=0.1)  # one rate, not two
 
 
 @pytest.mark.parametrize("confidence", [0, 1.0, "high", -0.5])

@@ -198,30 +198,56 @@ def test_a_label_of_one_row_that_is_spelt_like_another_is_shown():
     assert checks.check_labels({"scan": 1}, known=["scan"]) == []
 
 
-def few_above(scores, *, of, doubted=False):
-    return checks.check_threshold(0.9, np.array(scores), of=of, rate=0.02, doubted=doubted)
+def few_above(doubted=False, thresholds=(), n_columns=4, **scores):
+    """Findings at a threshold of 0.9; others are those of 0.05, 0.1, 0.2 and 0.5."""
+    rates = dict(zip((0.05, 0.1, 0.2, 0.5), thresholds, strict=False))
+    options = {"rate": 0.02, "thresholds": rates, "n_columns": n_columns, "doubted": doubted}
+    scores = {getattr(checks, of): np.array(some) for of, some in scores.items()}
+    return checks.check_threshold(0.9, scores, **options)
 
 
-@pytest.mark.parametrize(
-    ("of", "most"), [(checks.HELD_OUT, 4), (checks.LEARNT, 6), (checks.MADE_UP, 4)]
-)
+@pytest.mark.parametrize(("of", "most"), [("HELD_OUT", 4), ("LEARNT", 6), ("MADE_UP", 4)])
 def test_a_high_threshold_is_one_that_few_anomalies_get_above(of, most):
     """New anomalies score less than learnt ones, and any far row should score high."""
-    assert not few_above([1.0] * (most + 1) + [0.5] * (9 - most), of=of)
-    (found,) = few_above([1.0] * most + [0.5] * (10 - most), of=of)
-    assert found.message.startswith(
-        f"Only {10 * most}% of 10 {of} score above the threshold, 0.900"
+    assert not few_above(**{of: [1.0] * (most + 1) + [0.5] * (9 - most)})
+    (found,) = few_above(**{of: [1.0] * most + [0.5] * (10 - most)})
+    few = f"f 10 {getattr(checks, of)}, only {10 * most}% score above the threshold, 0.900"
+    assert few in found.message
+    assert ("fewer new ones will" in found.message) is (of == "LEARNT")
+    assert "Some held-out normal rows score that high" in found.message
+    assert not few_above(**{of: [0.5] * 9})  # too few to tell
+    assert not few_above(**{of: []})
+
+
+def test_the_lowest_rate_that_is_enough_is_advised():
+    scores = np.linspace(0.05, 0.95, 10)
+    (found,) = few_above(HELD_OUT=scores, thresholds=(0.7, 0.4, 0.1))
+    assert found.message.endswith(
+        "At a rate of 0.1 instead of 0.02, 60% of the held-out anomalies would."
     )
-    assert ("Expect fewer of new anomalies" in found.message) is (of == checks.LEARNT)
-    assert "some held-out normal rows score as high" in found.message
-    assert "higher false_alarm_rate" in found.hint
-    assert "allow more false alarms: --false-alarm-rate 0.1" in in_command(found.warning())
-    assert not few_above([0.5] * 9, of=of)  # too few to tell
-    assert not few_above([], of=of)
+    assert found.hint.endswith("or set false_alarm_rate=0.1.")
+    assert "or allow more false alarms: --false-alarm-rate 0.1." in in_command(found.warning())
+    (found,) = few_above(HELD_OUT=scores, thresholds=(0.8, 0.8, 0.8, 0.0))  # nobody wants 0.5
+    assert found.message.endswith("No false-alarm rate up to 0.2 is enough to change that.")
+    assert "rate" not in found.hint + in_command(found.warning()).split("change that.")[1]
+
+
+def test_that_rows_with_nothing_but_strange_values_raise_no_alarm_is_said():
+    """Of anomalies too few raise one at any rate; of absurd rows all do at some rate."""
+    (found,) = few_above(LEARNT=[0.1] * 10, MADE_UP=[0.8] * 10, thresholds=(0.85, 0.7))
+    assert found.message == (
+        "Of 10 anomalies sampled from the training rows, none scores above the threshold, 0.900, "
+        "and fewer new ones will. Even a row with strange values in all 4 columns raises no alarm: "
+        "of 10 made-up rows, none scores above it. Some held-out normal rows score that high, "
+        "which puts it there. At a rate of 0.1 instead of 0.02, 0% of the anomalies sampled from "
+        "the training rows and 100% of the made-up rows would."
+    )
+    (found,) = few_above(MADE_UP=[1.0] * 4 + [0.8] * 6, n_columns=1)
+    assert found.message.startswith("Even a row with strange values in its only column may raise")
 
 
 def test_unlabelled_anomalies_are_named_where_doubted_rows_make_the_threshold_high():
-    (found,) = few_above([0.5] * 10, of=checks.HELD_OUT, doubted=True)
+    (found,) = few_above(HELD_OUT=[0.5] * 10, doubted=True)
     assert found.category is checks.DoubtedThresholdWarning
     assert "2.00% of the held-out rows score this high, and nobody has" in found.message
     assert "anomalies that nobody has labelled" in found.message
@@ -401,7 +427,9 @@ def test_anomalies_that_are_like_normal_rows_are_told_by_a_fit_and_others_are_no
     assert narrow.threshold_ > 1
     assert narrow.predict(odd).mean() > 0.5
     (high,) = told(lambda: narrow.fit(X))
-    assert "0% of 50 made-up rows with far-out values in every column score above" in str(high)
+    assert "Even a row with strange values in all 3 columns raises no alarm: of 50 made-" in str(
+        high
+    )
     assert not narrow.predict(X + 99).any()
 
 
@@ -413,8 +441,7 @@ def test_a_threshold_above_what_far_rows_score_is_told_where_kinds_are_seen_too(
     plain = Detector(false_alarm_rate=0.02, random_state=0, config=Config.fast())
     (high,) = told(lambda: plain.fit(X, y))
     assert type(high) is checks.HighThresholdWarning
-    assert "0% of 50 made-up rows with far-out values in every column score above the" in str(high)
-    assert "Anomalies of unseen kinds may raise no alarm" in str(high)
+    assert "Even a row with strange values in its only column raises no alarm" in str(high)
     assert plain.predict(X[y == "hot"]).mean() > 0.65
     assert not plain.predict([[99.0], [-99.0]]).any()
 

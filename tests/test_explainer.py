@@ -384,3 +384,14 @@ def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():
     line = "  most of it is due to columns that are usual by themselves; their combination is not:"
     assert str(apart).splitlines()[1] == line
     assert line not in str(far)
+    assert [reason.usual for reason in apart.reasons] == [True, True]
+    assert str(apart).count("(usual by itself; normal here: ") == 2
+    assert not any(reason.usual for reason in far.reasons)
+
+
+def test_the_column_that_is_off_is_the_first_reason_though_others_go_with_it():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 3)) @ [[1, 0.8, 0], [0, 0.6, 0], [0, 0, 1]]
+    detector = Detector(config=Config.fast(), random_state=0).fit(X)
+    found = detector.explain(X[:100] + np.array([6, 0, 0]))
+    assert np.mean([one.reasons[0].column == "x0" for one in found]) > 0.9

@@ -133,7 +133,7 @@ def test_whether_unseen_is_said_as_promised_has_three_outcomes():
     assert promise(80).verdict.word == "broken"
     assert promise(35).verdict.word == "cannot tell"
     few = counted(["pump"] * 20, ["pump"] * 19 + ["unseen"]).promise
-    assert re.fullmatch(r"cannot tell: that takes about .* anomalous rows", str(few.verdict))
+    assert re.fullmatch(r"cannot tell: about .* anomalous rows are needed", str(few.verdict))
     assert promise(3, has_promise=False) is None
     assert promise(3, groups=np.zeros(9)) is None  # rows of a group are alike
 

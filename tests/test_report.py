@@ -320,14 +320,19 @@ def test_dates_are_broken_at_most_before_the_hour(brief):
 
 
 @of_text
-def test_the_users_word_for_normal_is_told_once_and_not_used_again(detector, new):
+def test_normal_rows_are_labelled_with_the_users_word(detector, new):
     kind = np.where(new.kind == "normal", "fine", new.kind)
     counts = {"fine": 720, "takeover": 30}
     report = detector_report(detector, HeldOut(new.X, kind, normal="fine"), counts=counts)
     assert list(report.learnt.counts) == ["normal", "takeover"]
     assert "normal" in {alarm.label for alarm in report.alarms}
     page = html(replace(report, columns=report.columns[:1]))
-    assert page.count("fine") == page.count('Normal rows are those labelled "fine"') == 1
+    assert 'Normal rows are those labelled "fine"' in page
+    assert "720 rows labelled fine are trusted" in page
+    assert "labelled <strong>fine</strong> (normal), taken for" in page
+    assert '<th scope="row">normal (fine)</th><td>720</td>' in page
+    assert "labelled normal" not in page
+    assert "labelled <strong>normal" not in page
 
 
 def test_what_users_wrote_is_escaped_and_shell_words_are_quoted(text):

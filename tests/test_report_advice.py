@@ -9,7 +9,12 @@ from invoking import CliRunner
 from report_page import Page
 
 from eqsep import Detector
-from eqsep.checks import DoubtedThresholdWarning, Finding, LeakingColumnWarning
+from eqsep.checks import (
+    DoubtedThresholdWarning,
+    Finding,
+    HighThresholdWarning,
+    LeakingColumnWarning,
+)
 from eqsep.cli import app
 from eqsep.detector import ColumnClosedness, Config, End
 from eqsep.evaluation import Interval
@@ -19,6 +24,7 @@ from eqsep.report.reasons import ColumnVerdict, column_verdicts, that_matter
 from eqsep.tables.reading import read_table
 
 RNG = np.random.default_rng(0)
+MORE = "Allow more false alarms, if a miss costs more"
 CLOSE = (End("below", 1.0, "-9", 0.1), End("above", 1.0, "9", 0.1), End("missing", 1.0))
 
 
@@ -165,10 +171,20 @@ def test_a_higher_rate_is_advised_where_it_catches_much_more(wide):
         better = replace(one, caught=0.2, caught_at={0.05: 0.2 + gain}, rows=40)
         measured = replace(wide[1].measured, seen=(better,))
         told = steps(wide, measured=measured, rate=0.01)
-        assert ("Allow more false alarms, if a miss costs more" in told) == advised
+        assert (MORE in told) == advised
+    better = replace(one, caught=0.2, caught_at={0.02: 0.4, 0.05: 0.5, 0.1: 0.6}, rows=40)
+    measured = replace(wide[1].measured, seen=(better,))
+    high = Finding(HighThresholdWarning, "Few score above.", "Allow 0.1.", {"rate": 0.1})
+    for findings, rate in (((), 0.02), ([high], 0.1)):  # the lowest, or the one of the warning
+        parts = {"measured": measured, "columns": (), "findings": findings}
+        learnt = replace(wide[1].learnt, rate=0.01, promised=False, lowest_rate=0.05)
+        told = answer(wide[0], learnt=learnt, **parts)
+        why = {step.what: step.why for step in told.steps}
+        assert f"set the false-alarm rate to {rate:g} when" in why[MORE]
+        assert f"enough for {0.1 if findings else 0.05:g}: add rows" in why["Add normal rows"]
     few = replace(one, caught=0.2, caught_at={0.05: 0.5}, rows=10)  # three rows may be chance
     told = steps(wide, measured=replace(wide[1].measured, seen=(few,)), rate=0.01)
-    assert "Allow more false alarms, if a miss costs more" not in told
+    assert MORE not in told
 
 
 def test_kinds_that_the_columns_hardly_show_are_named_with_chance(wide):

@@ -78,8 +78,9 @@ def leak():
     return checks.leaking_columns(table(high=y * 9.0), y)
 
 
-def few_above(*, doubted):
-    return checks.check_threshold(0.9, np.zeros(10), of=checks.LEARNT, rate=0.01, doubted=doubted)
+def few_above(*, doubted=False, thresholds=()):
+    options = {"rate": 0.01, "n_columns": 4, "doubted": doubted, "thresholds": dict(thresholds)}
+    return checks.check_threshold(0.9, {checks.LEARNT: np.zeros(10)}, **options)
 
 
 def without_labels(y, normal=None):
@@ -163,14 +164,16 @@ SAID = {  # how each topic comes about, and words of the command on it
     "which_normal": (lambda: read_labels(["a", "b", "c", "b"]), "--normal b, if that is it."),
     "DoubtedThresholdWarning": (
         lambda: few_above(doubted=True),
-        "eqsep suspects lists them: label the anomalies among them, or allow a higher --false-",
+        "eqsep suspects lists them: label the anomalies among them.",
     ),
     "HighThresholdWarning": (
-        lambda: few_above(doubted=False),
+        lambda: few_above(thresholds={0.05: -1.0}),
         "run eqsep score on the learnt files with --keep COLUMN, that of labels, and look at the "
-        "normal rows with the highest scores. Add normal rows or columns that show anomalies, "
-        "leave out others (--drop), or allow more false alarms: --false-alarm-rate 0.05.",
+        "normal rows with the highest scores. Correct wrong labels among them. Add normal rows or "
+        "columns that show anomalies, or leave out others (--drop), or allow more false alarms: "
+        "--false-alarm-rate 0.05.",
     ),
+    "high_at_any_rate": (few_above, "columns that show anomalies, or leave out others (--drop)."),
     "UnusedDoubtWarning": (
         lambda: checks.check_doubt("doubted", kinds=()),
         "leave out --unlabelled.",
@@ -181,7 +184,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "higher_rate": (
         lambda: detector().fit(X[:60]),
-        "Add at least 138 normal rows, or pass --false-alarm-rate 0.04.",
+        "Add at least 138 normal rows, or pass --false-alarm-rate 0.05.",
     ),
     "higher_rate_or_no_confidence": (
         lambda: detector(confidence=0.99, false_alarm_rate=0.02).fit(X),
@@ -295,12 +298,12 @@ IN_PROJECT = {
     "DecimalCommaWarning": "say so: add 'a' to categorical in eqsep.toml.",
     "DependentRowsWarning": 'a row is from as group = "COLUMN" in eqsep.toml, or one of times as '
     'time = "COLUMN" in eqsep.toml.',
-    "DoubtedThresholdWarning": "or allow a higher false_alarm_rate in eqsep.toml.",
     "HighThresholdWarning": "with --keep COLUMN, that of labels, and look at the normal rows with "
-    "the highest scores. Add normal rows or columns that show anomalies, leave out others (drop in "
-    "eqsep.toml), or allow more false alarms: false_alarm_rate = 0.05 in eqsep.toml.",
+    "the highest scores. Correct wrong labels among them. Add normal rows or columns that show "
+    "anomalies, or leave out others (drop in eqsep.toml), or allow more false alarms: "
+    "false_alarm_rate = 0.05 in eqsep.toml.",
     "UnusedDoubtWarning": "or leave out unlabelled in eqsep.toml.",
-    "higher_rate": "Add at least 138 normal rows, or set false_alarm_rate = 0.04 in eqsep.toml.",
+    "higher_rate": "Add at least 138 normal rows, or set false_alarm_rate = 0.05 in eqsep.toml.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss",
     "mixed_column_or_missing": "If that is a missing value, add 'A=none there' to missing in eqsep",
     "mixed_columns": "If these are missing values, add 'A=M', 'B=M' to missing in eqsep.toml.",

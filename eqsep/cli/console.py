@@ -383,6 +383,11 @@ def format_counts(counts: Mapping[str, int]) -> str:
     )
 
 
+_HIGH = (
+    "To see them, run eqsep score on the learnt files with --keep COLUMN, that of labels, and look "
+    "at the normal rows with the highest scores. Correct wrong labels among them. Add normal rows "
+    "or columns that show anomalies, or leave out others (--drop)"
+)
 HINTS = {  # by topic, made of the message's fields
     "CountingColumnWarning": "If it only counts or names the rows, leave it out: "
     "--drop {column!r}.",
@@ -406,12 +411,9 @@ HINTS = {  # by topic, made of the message's fields
     "two_normal_labels": "Call them by one name; or say which one is normal, --normal {label} for "
     "example, if the others are kinds of anomaly.",
     "which_normal": "Name the normal one: --normal {label}, if that is it.",
-    "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
-    "allow a higher --false-alarm-rate.",
-    "HighThresholdWarning": "To see them, run eqsep score on the learnt files with --keep "
-    "COLUMN, that of labels, and look at the normal rows with the highest scores. Add normal rows "
-    "or columns that show anomalies, leave out others (--drop), or allow more false alarms: "
-    "--false-alarm-rate {rate:g}.",
+    "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them.",
+    "HighThresholdWarning": f"{_HIGH}, or allow more false alarms: --false-alarm-rate {{rate:g}}.",
+    "high_at_any_rate": f"{_HIGH}.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "
     "Fit that one again with some, or leave out --unlabelled.",

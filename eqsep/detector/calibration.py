@@ -20,6 +20,7 @@ _LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike o
 _ALLOWED = 0.01  # the share of rows that may be normal and as much like the seen kinds
 _TINY = 1e-12  # no score lies between this and 0
 _MANY = 10  # alarms that must come at once: where more must, it is worth a warning
+USUAL_RATES = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
 
 
 class CalibrationWarning(EqsepWarning):
@@ -176,25 +177,33 @@ class Calibration(schemas.Kept, WithoutCaches):
         """The false-alarm rate on average, and the interval in which 95 % of models lie."""
         return rate_interval(len(self.counting), self.rank(rate, confidence))
 
+    def usual_thresholds(self, confidence: float | None = None) -> dict[float, float]:
+        """The usual rates that can be promised, the lowest first, and the threshold of each."""
+        promised = [rate for rate in USUAL_RATES if self.rank(rate, confidence)]
+        return {rate: self.threshold(rate, confidence) for rate in promised}
+
     def warn_if_short(
         self,
         rate: float,
         confidence: float | None = None,
         *,
+        advised: float | None = None,
         grouping: Grouping | None = None,
         config: Config | None = None,
         n_normal: int = 0,
     ) -> None:
-        """Warn if too few rows, groups or blocks of `n_normal` rows calibrate for this rate."""
+        """Warn if too few rows, groups or blocks of `n_normal` rows calibrate for this rate.
+
+        The rate to set instead is the lowest that can be promised, or one that is `advised` anyway.
+        """
         if self.rank(rate, confidence):
             return
-        n, least, wanted = len(self.scores) - self.n_left_out, self.least_rate, 1 / rate - 1
+        n, wanted = len(self.scores) - self.n_left_out, 1 / rate - 1
         certainly, what = "", "normal rows"
         if grouping is not None:
             n, what = self.n_units, f"{grouping.unit}s of normal rows"
         if confidence is not None:
             certainly = f" with a confidence of {confidence:g}"
-            least = least_certified(len(self.counting), confidence=confidence)
             wanted = rows_needed(rate=rate, confidence=confidence)
             wanted = wanted if wanted < STEP else math.ceil((wanted + 1) / STEP) * STEP - 1
         wanted = math.ceil(wanted - 1e-9)
@@ -205,8 +214,7 @@ class Calibration(schemas.Kept, WithoutCaches):
             missing = total - n_normal
         more = f"at least {missing:,} {what if missing > 1 else what[:-1]}" if missing > 0 else what
         more = "rows of a longer time" if grouping is not None and grouping.edges else more
-        digit = 10 ** math.floor(math.log10(least))
-        enough = float(f"{math.ceil(least / digit - 1e-9) * digit:.1g}")
+        enough = advised or next(iter(self.usual_thresholds(confidence)), None)
         left_out = f", besides {self.n_left_out:,} that are taken for anomalies"
         message = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
@@ -214,9 +222,9 @@ class Calibration(schemas.Kept, WithoutCaches):
             f"{left_out * (self.n_left_out > 0)}."
         )
         hint, topic = f"Add {more}.", "more_rows"
-        if enough < 1:
+        if enough is not None:
             hint, topic = f"Add {more}, or set false_alarm_rate={enough:g}.", "higher_rate"
-        if enough < 1 and confidence is not None and self.rank(rate):
+        if enough is not None and confidence is not None and self.rank(rate):
             topic = "higher_rate_or_no_confidence"
             hint = f"{hint[:-1]}, or set confidence=None: on average it can be promised."
         warn(CalibrationWarning(message, hint=hint, topic=topic, more=more, rate=enough))
@@ -281,11 +289,6 @@ def rate_interval(n: int, k: int) -> RateInterval:
 def rows_needed(*, rate: float, confidence: float) -> int:
     """The least number of held-out rows with a largest score that certifies the rate."""
     return math.ceil(math.log1p(-confidence) / math.log1p(-rate) - 1e-9)
-
-
-def least_certified(n: int, *, confidence: float) -> float:
-    """The least rate that the largest of n scores certifies."""
-    return -math.expm1(math.log1p(-confidence) / n) if n else 1.0
 
 
 def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:

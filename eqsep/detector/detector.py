@@ -462,9 +462,10 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
         model = Model.solve(fit.plan, fit.evidence, config, promise=self._promise())
         model = self._model = replace(model, caution=caution)  # also where warnings are errors
-        model.warn_if_short()
+        high = model.check_threshold()
+        model.warn_if_short(advised=next((one.fields.get("rate") for one in high), None))
         found = [*fit.findings, *check_doubt(self.unlabelled, kinds=model.kinds)]
-        warn_of([*found, *model.check_dates(), *model.check_threshold()])
+        warn_of([*found, *model.check_dates(), *high])
         return self
 
     def _gathered(

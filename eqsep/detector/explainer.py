@@ -32,7 +32,10 @@ class Reason:
     column: str  #: its name in the table
     value: str  #: that of the row
     normal_value: str  #: one that is typical of the normal rows around it
-    contribution: float  #: how much of the score is due to the difference
+    contribution: float  #: how much the score falls if the column takes the nearest row's value
+    #: whether the value is usual by itself: a tenth or more of the kept normal rows have one as
+    #: high, and as many one as low, or the same name
+    usual: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,9 +49,7 @@ class Explanation:
     nearest_normal: dict[str, str]  #: its values; it is one of those kept that raise no alarm
     nearest_kind: str | None  #: the seen kind that the row is most like; None if no kind was seen
     likeness: float  #: how much it is like that kind: about 1 for a row of it, 0 for none
-    #: whether columns with unusual values add less than half; a value is usual if a tenth or more
-    #: of the kept normal rows have one as high, and as many one as low, or the same name
-    combined: bool = False
+    combined: bool = False  #: whether columns with unusual values add less than half
 
     def worth_a_line(self, digits: int = 3) -> tuple[Reason, ...]:
         least = max(_LEAST_SHOWN * abs(self.score - self.base), 0.5 * 10**-digits)
@@ -69,9 +70,10 @@ class Explanation:
         lines += [f"  {COMBINED}"] * self.combined
         reasons, rest = self.shown()
         for reason in reasons:
+            normal = "usual by itself; normal here" if reason.usual else "normal"
             lines.append(
                 f"  {reason.contribution:+.3f}  {reason.column} = {reason.value}"
-                f" (normal: {reason.normal_value})"
+                f" ({normal}: {reason.normal_value})"
             )
         lines += [] if rest is None else [f"  {rest:+.3f}  all other columns"]
         if self.nearest_kind is not None:
@@ -109,7 +111,7 @@ class Explainer:
             rows = Z[start : start + _AT_ONCE]
             near, score, base, share = self._compared(rows)
             reasons_of = self._reasons(rows, near, share, top=top)
-            for i, (n, (best, combined)) in enumerate(
+            for i, (n, (best, usual, combined)) in enumerate(
                 zip(near[:, 0].tolist(), reasons_of, strict=True)
             ):
                 reasons = tuple(
@@ -118,6 +120,7 @@ class Explainer:
                         value=(value := texts(j)[start + i]),
                         normal_value=self._typical(j, near[i], unlike=value),
                         contribution=float(share[i, b]),
+                        usual=bool(usual[b]),
                     )
                     for b, j in zip(best, columns[best].tolist(), strict=True)
                 )
@@ -204,23 +207,24 @@ class Explainer:
 
     def _reasons(
         self, rows: np.ndarray, near: np.ndarray, share: np.ndarray, *, top: int
-    ) -> Iterator[tuple[np.ndarray, bool]]:
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
         """The columns that are reasons for each row, those that add most first; all if so many.
 
         A value is usual if a tenth or more of the normal rows around have one as high, and one as
         low, or the same name. Such a column is left out if it adds less than a tenth, unless it
-        adds most, or all that are left out add more together than the first. The second value
-        says whether columns that are unusual among all normal rows, too, add less than half.
+        adds most, or all that are left out add more together than the first. With them come
+        which columns are usual among all normal rows, and whether the others add less than half.
         """
         for row, around, adds in zip(rows, self._normal[0][near], share, strict=True):
             counts = (adds > 0) & ~self._are_usual(row, around)
             total = np.maximum(adds, 0).sum()
-            combined = adds[counts & ~self._are_usual(row, self._normal[0])].sum() < _MOST * total
+            usual = self._are_usual(row, self._normal[0])
+            combined = adds[counts & ~usual].sum() < _MOST * total
             order = np.argsort(-adds, kind="stable")
             first, best = adds[order[0]], order[(counts | (adds >= _SMALL * total))[order]][:top]
             if top >= len(adds) or not len(best) or adds.sum() - adds[best].sum() > first:
                 best = order[:top]
-            yield best, bool(combined)
+            yield best, usual, bool(combined)
 
     def _are_usual(self, row: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Which columns of a row have a value as usual among others as `_reasons` says."""

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -172,11 +172,14 @@ class Model(WithoutCaches):
         terms, scores, of = self.plan.terms, self.calibration.anomaly_scores, checks.HELD_OUT
         if len(scores) < _ENOUGH_HELD_OUT:
             scores, of = self._scores_of(terms.landmarks[~terms.is_normal]), checks.LEARNT
-        rate, doubted = self.promise.false_alarm_rate, self.plan.labels.doubts_calibration
-        check = partial(checks.check_threshold, self.threshold, rate=rate)
-        if found := check(scores, of=of, doubted=doubted):
-            return found
-        return check(self._scores_of(self._far_rows()), of=checks.MADE_UP, doubted=False)
+        return checks.check_threshold(
+            self.threshold,
+            {of: scores, checks.MADE_UP: self._scores_of(self._far_rows())},
+            rate=self.promise.false_alarm_rate,
+            thresholds=self.calibration.usual_thresholds(self.promise.confidence),
+            n_columns=len(np.unique(self.plan.encoder.source)),
+            doubted=self.plan.labels.doubts_calibration,
+        )
 
     def _far_rows(self) -> np.ndarray:
         """Made-up rows: each column far above or below all that was learnt, or a new name."""
@@ -193,12 +196,12 @@ class Model(WithoutCaches):
             rows[:, encoder.source == index] = encoder.encode_column(index, column)
         return rows
 
-    def warn_if_short(self) -> None:
+    def warn_if_short(self, *, advised: float | None = None) -> None:
         """Warn where there are too few held-out rows for the promise."""
         rate, confidence, _ = astuple(self.promise)
         grouping, n = self.plan.holdout.grouping, self.evidence.n_normal
         self.calibration.warn_if_short(
-            rate, confidence, grouping=grouping, config=self.config, n_normal=n
+            rate, confidence, advised=advised, grouping=grouping, config=self.config, n_normal=n
         )
 
     def scores(self, X: Any) -> np.ndarray:

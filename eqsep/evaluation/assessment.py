@@ -292,6 +292,8 @@ def _top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> It
         both = np.column_stack([groups["entity"], groups.get("day", groups["all"])])
         incident = np.unique(both, axis=0, return_inverse=True)[1].ravel()
     for among, group in groups.items():
+        if among != "all" and np.unique(group, return_counts=True)[1].max() <= review.top:
+            continue  # every row would be looked at
         yield _highest(score, is_anomaly, group, top=review.top, among=among, incidents=False)
         if incident is None or (among == "entity" and "day" not in groups):  # one of each entity
             continue

@@ -68,13 +68,13 @@ class Verdict:
     >>> print(kept_promise(8, 1000, rate=0.01, rank=10, held_out=999).verdict)
     kept
     >>> print(kept_promise(2, 200, rate=0.01, rank=10, held_out=999).verdict)
-    cannot tell: that takes about 730 normal rows
+    cannot tell: about 730 normal rows are needed
     >>> print(kept_promise(40, 1000, rate=0.01, rank=10, held_out=999).verdict)
     broken
     >>> print(kept_promise(20, 1000, rate=0.01, rank=100, held_out=9999).verdict)
-    broken, unless by chance: 1 kept promise in 200 shows as many alarms
+    broken, or bad luck: if the promise holds, 1 test in 200 gives this many alarms
     >>> print(kept_promise(24, 1000, rate=0.01, rank=1, held_out=99).verdict)
-    cannot tell: above the promised rate, but that may be chance with so few held-out rows
+    cannot tell: more than promised, but with so few held-out rows that may be chance
     >>> print(kept_promise(24, 1000, rate=0.01, rank=0, held_out=50).verdict)
     no promise was made
     """
@@ -121,17 +121,16 @@ class Verdict:
     def __str__(self) -> str:
         if self.word == BROKEN and self.chance >= _SLIGHT:
             tests = float(f"{1 / self.chance:.1g}")
-            return (
-                f"{self.word}, unless by chance: 1 kept promise in {tests:.0f} shows as many alarms"
-            )
+            often = f"1 test in {tests:.0f} gives this many alarms"
+            return f"{self.word}, or bad luck: if the promise holds, {often}"
         if self.word != CANNOT_TELL:
             return self.word
         if self.reason:
             return f"{self.word}: {self.reason}"
         if self.units is None:
-            chance = f"may be chance with so few held-out {self.unit.removeprefix('normal ')}s"
-            return f"{self.word}: above the promised rate, but that {chance}"
-        return f"{self.word}: that takes about {self.units:,} {self.unit}s"
+            held_out = f"held-out {self.unit.removeprefix('normal ')}s"
+            return f"{self.word}: more than promised, but with so few {held_out} that may be chance"
+        return f"{self.word}: about {self.units:,} {self.unit}s are needed"
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class GroupRates:
     >>> print(GroupRates.of(shares * 10, promised=0.05, luck=0.01, unit="group"))
     mean over 40 groups 1.50% [1.14%, 3.90%], kept; at worst 3.00%
     >>> print(GroupRates.of(shares, promised=0.05, luck=0.01, unit="group").verdict)
-    cannot tell: that takes about 11 groups
+    cannot tell: about 11 groups are needed
     """
 
     rates: tuple[float, ...]  #: Of each group, in rising order.
@@ -177,7 +176,7 @@ class GroupRates:
         if rate is None:
             return Verdict(NO_PROMISE)
         if self.known:
-            reason = f"{self.known:,} of these {self.unit}s are not new, they were in the fit"
+            reason = f"{self.known:,} of these {self.unit}s were in the fit, so they are not new"
             return Verdict(CANNOT_TELL, unit=self.unit, reason=reason)
 
         def by_luck(m: np.ndarray) -> np.ndarray:

@@ -54,12 +54,13 @@ def answer(
 ) -> Answer:
     """The summary of a fitted detector; `findings` are those of checks of the learnt rows."""
     kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
+    advised = next((one.fields["rate"] for one in findings if "rate" in one.fields), None)
     steps = (
         *_from_data(kinds, columns, findings, words),
         *_near_chance(measured),
-        *_promise(detector, learnt, words),
+        *_promise(detector, learnt, words, advised),
         *_few_rows(learnt, measured),
-        *_more_alarms(learnt, kinds),
+        *_more_alarms(learnt, kinds, advised),
         *_unmeasured(learnt, measured),
     )
     told = [one for one in kinds if one.rows >= _FEWEST]
@@ -128,7 +129,9 @@ def _is_near_chance(one: FoundKind) -> bool:
     return one.rows >= _FEWEST and ends and precision.low <= _CHANCE * chance
 
 
-def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]:
+def _promise(
+    detector: Detector, learnt: Learnt, words: Words, advised: float | None
+) -> Iterator[Step]:
     """What breaks the promise: rows in runs, rows that change over time, too few rows."""
     caution = detector.caution_
     if caution is not None:
@@ -136,10 +139,9 @@ def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]
         what = "Measure the promise on later rows" if may_hold else "Do not rely on the promise yet"
         yield Step(what, words(caution.warning()), caution.message)
     if not learnt.promised:
-        why = (
-            f"Too few rows calibrate to promise {learnt.rate:.2%}: the least rate that they allow "
-            f"on average is {learnt.least_rate:.2%}. Pass more of them, or allow that rate."
-        )
+        why = f"Too few normal rows were held out to promise a false-alarm rate of {learnt.rate:g}."
+        if (enough := advised or learnt.lowest_rate) is not None:
+            why += f" They are enough for {enough:g}: add rows, or set that rate."
         yield Step("Add normal rows", why)
 
 
@@ -153,12 +155,15 @@ def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
             yield Step(f"Label more rows of {kind}", f"{rows}, and none was left to measure.")
 
 
-def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
-    """A higher rate of false alarms, if it catches much more of what is missed."""
-    for rate in sorted({rate for one in kinds for rate in one.caught_at}):
+def _more_alarms(
+    learnt: Learnt, kinds: Sequence[FoundKind], advised: float | None
+) -> Iterator[Step]:
+    """A higher rate of false alarms, the one that a warning names, if it catches much more."""
+    usual = {rate for one in kinds for rate in one.caught_at if learnt.rate < rate <= _HIGHEST}
+    for rate in sorted(usual) if advised is None else [advised]:
         more = [(one, one.caught_at.get(rate, 0.0) - one.caught) for one in kinds]
         gains = [one for one, share in more if share >= _GAIN and share * one.rows >= _GAINED]
-        if not learnt.rate < rate <= _HIGHEST or not gains:
+        if not gains:
             continue
         caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
         why = (

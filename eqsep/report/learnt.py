@@ -24,7 +24,7 @@ class Learnt:
     dropped: dict[str, str]  # the columns that are not, and why
     landmarks: int
     rate: float  # of false alarms, as asked for
-    least_rate: float  # that can be promised on average
+    lowest_rate: float | None  # of the usual ones that can be promised; None: none can
     confidence: float | None  # with which the rate is kept; None: on average
     promised: bool  # whether there are enough rows to promise the rate
     interval: RateInterval  # the rate on average, and where that of this one model lies
@@ -57,18 +57,20 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     grouping = plan.holdout.grouping
     doubted = WITHOUT
     if counts.get(word):
-        doubted = "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {word}"
+        doubted = "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {normal}"
     return Learnt(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
-        trust=trust_in(detector, counts, normal=word),
+        trust=trust_in(
+            detector, {normal if k == word else k: n for k, n in counts.items()}, normal=normal
+        ),
         doubted=doubted if plan.labels.doubts_calibration else None,
         columns={name: _WORDS[one.reads] for name, one in plan.encoder.by_name.items() if one},
         dropped=dict(plan.encoder.dropped),
         landmarks=len(plan.terms.landmarks),
         rate=asked[0],
-        least_rate=calibration.least_rate,
+        lowest_rate=next(iter(calibration.usual_thresholds(promise.confidence)), None),
         confidence=promise.confidence,
         promised=model.rank > 0,
         interval=calibration.interval(*asked),
