@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from eqsep.errors import UserError
+from eqsep.serve.web import service as web_service
 from eqsep.serve.web.limits import TokenBuckets
 from eqsep.serve.web.service import Batcher, Busy
 
@@ -97,6 +98,59 @@ def test_one_that_nobody_waits_for_is_not_scored():
 
     asyncio.run(ask())
     assert sum(n for *_, n in take.batches) == 2
+
+
+def test_the_requests_of_a_batch_are_woken_together(monkeypatch):
+    """To wake the loop for each costs as much as to score its row."""
+    woken, take = [], Slow()
+    wake = asyncio.BaseEventLoop.call_soon_threadsafe
+
+    def counted(loop, *args, **options):
+        woken.append(threading.current_thread().name)
+        return wake(loop, *args, **options)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon_threadsafe", counted)
+    assert run([("m", [{"x": i}], True) for i in range(20)], take) == [[i] for i in range(20)]
+    assert [n for *_, n in take.batches] == [1, 20]
+    assert woken.count("scoring") == 2
+
+
+def test_a_batch_waits_for_those_who_were_just_answered(monkeypatch):
+    """They ask again: one batch with those who came meanwhile costs less than two."""
+    monkeypatch.setattr(web_service, "_PATIENCE", 10.0)
+    take = Slow()
+
+    async def ask():
+        batcher = Batcher(take)
+        batcher.start()
+        first = asyncio.create_task(batcher.answers("m", [{"x": 0}], keep=True))
+        while not batcher.waiting:
+            await asyncio.sleep(0)
+        while batcher.waiting:
+            await asyncio.sleep(0.001)
+        rest = [asyncio.create_task(batcher.answers("m", [{"x": 1}], keep=True)) for _ in range(9)]
+        await asyncio.sleep(0)
+        take.goes.set()
+        await first
+        await asyncio.gather(batcher.answers("m", [{"x": 0}], keep=True), *rest)
+        batcher.stop()
+
+    asyncio.run(ask())
+    assert [n for *_, n in take.batches] == [1, 10]
+
+
+def test_one_that_waits_too_long_is_told_to_retry():
+    take = Slow()
+
+    async def ask():
+        batcher = Batcher(take, seconds=0.05)
+        batcher.start()
+        with pytest.raises(Busy):
+            await batcher.answers("m", [{"x": 0}], keep=True)
+        take.goes.set()
+        batcher.stop()
+
+    asyncio.run(ask())
 
 
 def test_a_bucket_fills_again_with_time():

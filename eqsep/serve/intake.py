@@ -3,14 +3,14 @@
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
 from eqsep.detector.explainer import Explanation
-from eqsep.detector.model import VERDICTS, Model, Verdicts
+from eqsep.detector.model import Model, Verdicts
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs
 from eqsep.errors import ParameterError, UserError
@@ -23,6 +23,7 @@ from eqsep.serve.watching import Watching
 
 MOST_QUIET = 20_000  # rows of a model that raised no alarm and that nobody has judged
 _CLEARED_EVERY = 1_000  # such rows
+_INSERTED = insert(schema.rows).returning(schema.rows.c.id, sort_by_parameter_order=True)
 MOST_RUNS = 100_000  # of a model: those with the oldest last row are forgotten first
 
 
@@ -173,10 +174,6 @@ def _scored(model: Model, rows: Sequence[Row | str], shadow: Model | None = None
         return _scored(model, alone, shadow)
 
 
-def _answers(verdicts: Verdicts | None, version: int) -> list[Answer]:
-    return [] if verdicts is None else [Answer(**one, version=version) for one in verdicts.each()]
-
-
 def _spread(rows: Sequence[Row | str], answers: Sequence[Answer]) -> list[Answer]:
     """An answer for each row, in order: the next one for a good row, its error for another."""
     following = iter(answers)
@@ -202,7 +199,8 @@ class Intake:
         number = self._ledger.in_use(name)[0] if version is None else version
         model = self._ledger.detector(number).model_
         scored = _scored(model, self._extended(name, model, rows))
-        return _spread(scored.rows, _answers(scored.verdicts, number))
+        said = [] if scored.verdicts is None else scored.verdicts.each()
+        return _spread(scored.rows, [Answer(**one, version=number) for one in said])
 
     def explain(self, name: str, rows: list[Row], *, top: int) -> list[Explanation | str]:
         """Why each row has its score by the live version, or why it has none; nothing is stored."""
@@ -246,42 +244,39 @@ class Intake:
         """Count rows and store some; the answers to all, with the numbers of those stored."""
         if scored.verdicts is None:
             return []
-        answers, shadow = _answers(scored.verdicts, version), scored.shadow
+        said = [one | {"version": version} for one in scored.verdicts.each()]
+        shadow, numbers = scored.shadow, dict[int, int]()
         with self._lock:
-            draws = self._rng.random(len(answers)).tolist()
-        stored = [i for i, a in enumerate(answers) if a.alarm or draws[i] < self._keep_quiet]
-        n_alarms = sum(answer.alarm for answer in answers)
+            draws = self._rng.random(len(said)).tolist()
+        stored = [i for i, a in enumerate(said) if a["alarm"] or draws[i] < self._keep_quiet]
+        n_alarms = int(scored.verdicts.alarm.sum())
         exemptions = in_force(connection, name) if n_alarms else []
         values = []
         for i in stored:
-            row = _values(name, scored.good[i], answers[i], entity, exemptions)
+            row = _values(name, scored.good[i], said[i], entity, exemptions)
             # half of the random share is offered to be judged: it may calibrate
-            row["drawn"] = not answers[i].alarm and draws[i] < self._keep_quiet / 2
+            row["drawn"] = not said[i]["alarm"] and draws[i] < self._keep_quiet / 2
             row["shadow_score"] = None if shadow is None else float(shadow.score[i])
             values.append(row)
         if values:
-            table = schema.rows
-            statement = insert(table).returning(table.c.id, sort_by_parameter_order=True)
-            numbers = connection.execute(statement, values).scalars()
-            for i, number in zip(stored, numbers, strict=True):
-                answers[i] = replace(answers[i], id=number)
-        counted = {"rows": len(answers), "alarms": n_alarms}
+            made = connection.execute(_INSERTED, values).scalars()
+            numbers = dict(zip(stored, made, strict=True))
+        counted = {"rows": len(said), "alarms": n_alarms}
         counted["shadow_alarms"] = 0 if shadow is None else int(shadow.alarm.sum())
         self._watching.count(connection, name, version, counted)
         self._n_quiet += len(values) - n_alarms
         if self._n_quiet >= _CLEARED_EVERY:
             self._n_quiet = 0
             _clear(connection, name)
-        return answers
+        return [Answer(**one, id=numbers.get(i)) for i, one in enumerate(said)]
 
 
 def _values(
-    name: str, row: Row, answer: Answer, entity: str | None, exemptions: list[Exemption]
+    name: str, row: Row, said: dict[str, Any], entity: str | None, exemptions: list[Exemption]
 ) -> dict[str, Any]:
     """A row as it is stored; an exemption keeps an expected alarm out of the inbox."""
-    said = {key: getattr(answer, key) for key in ("version", *VERDICTS)}
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
-    exemption = next((one.id for one in exemptions if answer.alarm and one.covers(row, who)), None)
+    exemption = next((x.id for x in exemptions if said["alarm"] and x.covers(row, who)), None)
     state = OPEN if exemption is None else EXEMPT
     plain = {"model": name, "at": now(), "row": row, "entity": who, "state": state, "note": ""}
     now_said = {f"now_{key}": value for key, value in said.items()}

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Update, case, insert, null, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Update,
+    bindparam,
+    case,
+    insert,
+    null,
+    select,
+    update,
+)
 
 from eqsep.detector import Detector
 from eqsep.detector.audit import rows_to_learn
@@ -33,6 +43,7 @@ _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
 SNAPSHOT_EVERY = 25  # versions, of which one gets a model file
 _KEPT = 6  # detectors in memory
 ATTEMPTS = 20  # to write before other writers
+_MODEL = select(schema.models).where(schema.models.c.name == bindparam("name"))  # made once
 Within = Callable[[Connection, Any, Any], None]  # writes more with a version and its detector
 Learnt = tuple[Detector, tuple[str, ...]]  # a changed detector, and the warnings
 
@@ -550,7 +561,7 @@ class Ledger:
             self._previewed = None
 
     def _model(self, name: str) -> Any:
-        row = self._store.first(select(schema.models).where(schema.models.c.name == name))
+        row = self._store.first(_MODEL, name=name)
         if row is None:
             raise Missing(f"Model {name!r} does not exist.")
         return row

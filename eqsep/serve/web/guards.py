@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from fastapi import APIRouter, Depends, Form
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -166,22 +166,25 @@ class Guard:
             most = self.limits.body
         elif asked.method == "POST" and _MODEL_FILE.fullmatch(path) and sender is not None:
             most = self.limits.model if sender.may("admin") else most
-        too_long = refused(413, f"Expected at most {most:,} bytes.", connection="close")
         if asked.headers.get("content-encoding", "identity").lower() != "identity":
             raise refused(415, "Send the body without compression.")
         length = asked.headers.get("content-length", "0")
-        if not re.fullmatch("[0-9]{1,18}", length) or int(length) > most:
-            raise too_long
-        body = bytearray()
+        is_short = re.fullmatch("[0-9]{1,18}", length) is not None and int(length) <= most
+        body, has_more = bytearray(), is_short
         try:
             async with asyncio.timeout(self.limits.seconds):
-                async for chunk in Request(asked.scope, receive).stream():
-                    body += chunk
-                    if len(body) > most:
-                        raise too_long
+                while has_more and is_short:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    body += message.get("body", b"")
+                    has_more, is_short = message.get("more_body", False), len(body) <= most
         except TimeoutError as error:
             raise refused(408, "The body of the request took too long.") from error
-        return bytes(body)
+        if not is_short:
+            raise refused(413, f"Expected at most {most:,} bytes.", connection="close")
+        asked.scope["body"] = bytes(body)  # for those who need no stream
+        return asked.scope["body"]
 
     async def whose(self, token: str, address: str) -> Person | None:
         """Whose token it is; only wrong ones are limited, so they lock out no right one."""

@@ -7,8 +7,9 @@ import time
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import accumulate, islice
 from typing import Any, TypeVar
 
@@ -35,7 +36,8 @@ _FIGURES = (  # of a model: the last is an attribute of its watch
     ("eqsep_model_version", "gauge", "The live version.", "version"),
 )
 _FRESH = 5.0  # seconds for which figures of the store are shown again
-_PATIENCE = 0.004  # seconds that a batch waits for more requests
+_PATIENCE = 0.002  # seconds without another request after which a batch is not waited with
+_MOST_PATIENT = 8  # such times that a batch waits at most
 _SHORT = 2**15  # bytes that are decoded in less time than another thread takes to begin
 _DECODERS = 2  # longer bodies that are decoded at a time
 Decoded = TypeVar("Decoded")
@@ -47,7 +49,7 @@ def content_type(request: Request) -> str:
 
 
 class Busy(Exception):
-    """More rows wait than may: retry later."""
+    """More rows wait than may, or longer than they may: retry later."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +59,21 @@ class _Asked:
     model: str
     rows: list[Row]
     keep: bool
-    future: Future[Sequence[Any]] = field(default_factory=Future)
+    future: asyncio.Future[Sequence[Any]]
 
 
 class Batcher:
-    """Scores `at_once` rows of several requests together, in one thread; at most `most` wait."""
+    """Scores `at_once` rows of several requests together; at most `most` wait for `seconds`."""
 
-    def __init__(self, take: Take, *, at_once: int = 256, most: int = 20_000) -> None:
-        self._take, self._at_once, self._most = take, at_once, most
+    def __init__(
+        self, take: Take, *, at_once: int = 256, most: int = 20_000, seconds: float = 30.0
+    ) -> None:
+        self._take, self._at_once, self._most, self._seconds = take, at_once, most, seconds
         self.waiting = 0  # rows
         self._asked: deque[_Asked] = deque()
         self._ready = threading.Condition()
         self._ends = False
-        self._last = 0  # requests in the last batch
+        self._expected = 0  # requests: those of the last batch, and those that came meanwhile
 
     def start(self) -> None:
         """Begin to score."""
@@ -85,15 +89,25 @@ class Batcher:
         self._thread.join()
 
     async def answers(self, model: str, rows: list[Row], *, keep: bool) -> Sequence[Any]:
-        """The answers to rows, once their batch is done."""
-        asked = _Asked(model, rows, keep)
+        """The answers to rows, once their batch is done; `Busy` if that is not soon enough."""
+        loop = asyncio.get_running_loop()
+        asked = _Asked(model, rows, keep, loop.create_future())
         with self._ready:
             if self._ends or (self.waiting and self.waiting + len(rows) > self._most):
                 raise Busy
             self._asked.append(asked)
             self.waiting += len(rows)
-            self._ready.notify()
-        return await asyncio.wrap_future(asked.future)
+            if len(self._asked) == 1 or self._is_full():  # not for each: to wake takes time
+                self._ready.notify()
+        late = loop.call_later(self._seconds, _set, asked.future, Busy())
+        try:
+            return await asked.future
+        finally:
+            late.cancel()
+
+    def _is_full(self) -> bool:
+        """Whether a batch need not wait for more requests."""
+        return len(self._asked) >= self._expected or self.waiting >= self._at_once or self._ends
 
     def _run(self) -> None:
         while True:
@@ -101,14 +115,16 @@ class Batcher:
                 self._ready.wait_for(lambda: self._asked or self._ends)
                 if not self._asked:
                     return
-                if self._last > 1:  # wait a moment for as many again: few batches cost less
-                    self._ready.wait_for(
-                        lambda: len(self._asked) >= self._last or self._ends, timeout=_PATIENCE
-                    )
-                self._last = len(self._asked)
+                n_before = 0  # wait while more come: few batches cost less
+                for _ in range(_MOST_PATIENT):
+                    if self._is_full() or len(self._asked) == n_before:
+                        break
+                    n_before = len(self._asked)
+                    self._ready.wait(_PATIENCE)
                 batch = self._next()
             for alike in batch.values():
                 self._score(alike)
+            self._expected = len(self._asked) + sum(map(len, batch.values()))
 
     def _next(self) -> dict[tuple[str, bool], list[_Asked]]:
         """The requests that have waited longest, up to as many rows as a batch may have."""
@@ -117,7 +133,7 @@ class Batcher:
         while self._asked and (not batch or n_rows + len(self._asked[0].rows) <= self._at_once):
             asked = self._asked.popleft()
             self.waiting -= len(asked.rows)
-            if asked.future.set_running_or_notify_cancel():  # else nobody waits any longer
+            if not asked.future.done():  # else nobody waits any longer
                 batch.setdefault((asked.model, asked.keep), []).append(asked)
                 n_rows += len(asked.rows)
         return batch
@@ -128,15 +144,33 @@ class Batcher:
         try:
             answers = iter(self._take(batch[0].model, rows, batch[0].keep))
         except Exception as error:
-            is_last = len(batch) == 1 or isinstance(error, Unavailable)  # each would wait in vain
-            for asked in batch:
-                if is_last:
-                    asked.future.set_exception(error)
-                else:
+            if len(batch) == 1 or isinstance(error, Unavailable):  # each would wait in vain
+                _answer(batch, [error] * len(batch))
+            else:
+                for asked in batch:
                     self._score([asked])
             return
-        for asked in batch:
-            asked.future.set_result(list(islice(answers, len(asked.rows))))
+        _answer(batch, [list(islice(answers, len(asked.rows))) for asked in batch])
+
+
+def _answer(batch: list[_Asked], answers: Sequence[Sequence[Any] | Exception]) -> None:
+    """Wake the requests of a batch together: one by one costs as much as their scores."""
+
+    def answer() -> None:
+        for asked, found in zip(batch, answers, strict=True):
+            _set(asked.future, found)
+
+    with suppress(RuntimeError):  # the loop has ended, and with it all who wait
+        batch[0].future.get_loop().call_soon_threadsafe(answer)
+
+
+def _set(future: asyncio.Future[Sequence[Any]], answer: Sequence[Any] | Exception) -> None:
+    if future.done():  # nobody waits any longer
+        return
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
 
 
 class Metrics:
@@ -210,7 +244,7 @@ class Service:
     def __init__(self, ws: Workspace, limits: Limits) -> None:
         self.ws, self.limits = ws, limits
         self.metrics = Metrics(ws)
-        self.batcher = Batcher(self._take, most=limits.waiting)
+        self.batcher = Batcher(self._take, most=limits.waiting, seconds=limits.seconds)
         self._readers: dict[str, RowReader] = {}
         self._decoders = ThreadPoolExecutor(_DECODERS, "decoder")
 
@@ -227,7 +261,7 @@ class Service:
 
     async def rows(self, request: Request, model: str) -> CheckedRows:
         """The rows of a request, in the form that its Content-Type names."""
-        reader, body = await self.reader(model), await request.body()
+        reader, body = await self.reader(model), request.scope["body"]
         kind, limits = content_type(request), self.limits
         if kind == "application/json":
             return await self.decoded(body, lambda: reader.check(forms.json_rows(body, limits)))
@@ -251,9 +285,8 @@ class Service:
             return [None] * checked.n_rows, checked.errors
         start = time.perf_counter()
         try:
-            async with asyncio.timeout(self.limits.seconds):
-                good = await self.batcher.answers(model, checked.rows, keep=keep)
-        except (Busy, TimeoutError) as error:
+            good = await self.batcher.answers(model, checked.rows, keep=keep)
+        except Busy as error:
             self.metrics.refuse()
             message = "More rows wait than can be scored in time. Retry in 1 s."
             raise refused(503, message, retry_after="1") from error
