@@ -132,4 +132,4 @@ def problem(error: Exception) -> tuple[int, str, dict[str, str]]:
         return next((s for t, s in _STATUS.items() if isinstance(error, t)), 400), str(error), {}
     number = secrets.token_hex(4)
     _LOG.error("fault %s", number, exc_info=error)
-    return 500, f"Something went wrong: the log has it under {number}.", {}
+    return 500, f"Something went wrong: see the log for fault {number}.", {}
