@@ -73,7 +73,7 @@ def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
     for name in names if keep is None else keep:
         if name not in names:
             raise UserError(
-                f"There is no column {name!r} to keep: the columns are {listed(np.array(names))}."
+                f"Cannot keep the column {name!r}: the columns are {listed(np.array(names))}."
             )
         if name in VERDICTS:
             raise UserError(

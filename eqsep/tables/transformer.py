@@ -156,7 +156,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
         """What a value of an output, by position or name, says in words and units of the table."""
         outputs = self.get_feature_names_out().tolist()
         if isinstance(column, str) and column not in outputs:
-            raise UserError(f"There is no output {column!r}: expected one of {outputs}.")
+            raise UserError(f"Unknown output {column!r}: expected one of {outputs}.")
         j = outputs.index(column) if isinstance(column, str) else range(len(outputs))[column]
         return self.encoder_.describe(j, value)
 
