@@ -107,7 +107,7 @@ def test_labels_alone_are_read_without_the_rows():
     [
         ([ROWS], [0, 1], "y must be the name of the column of labels, or None; got list"),
         ([ROWS], "sort", "label column 'sort' is missing: the columns are 'a', 'kind'"),
-        (pa.dataset.dataset(pa.table({"a": [1]})), "sort", "column 'sort' is missing.*are 'a'. Pass"),
+        (pa.dataset.dataset(pa.table({"a": [1]})), "sort", "'sort' is missing.*are 'a'. Pass"),
         ([(ROWS, [0, 1])], "kind", "bring their labels, and y='kind' names a column"),
         ([np.zeros((2, 2))], "kind", "a batch is ndarray, whose columns have no names"),
     ],
