@@ -92,7 +92,7 @@ def application_asked_for() -> FastAPI:
 
 @contextmanager
 def running(ws: Workspace, *, limits: Limits | None = None) -> Iterator[str]:
-    """A service in a thread of this process, at the address that is yielded.
+    """Run a service in a thread of this process, and yield its address.
 
     Examples
     --------
