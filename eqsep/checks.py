@@ -52,7 +52,7 @@ Beyond = Counter[tuple[str, str, str]]  # rows by column, "later" or "earlier", 
 
 
 class DataWarning(EqsepWarning):
-    """Something in the data that may spoil a model, or its answers."""
+    """Something in the data that may spoil a model or its answers."""
 
 
 class LeakingColumnWarning(DataWarning):
@@ -68,15 +68,15 @@ class DecimalCommaWarning(DataWarning):
 
 
 class DateColumnWarning(DataWarning):
-    """A column of dates is learnt by which rows that come later raise an alarm."""
+    """The model learns a date column, so later rows will raise an alarm because of their date."""
 
 
 class NewDateWarning(DataWarning):
-    """Most rows have a date beyond all that were learnt."""
+    """Most rows have a date beyond all learnt ones."""
 
 
 class LabelSpellingWarning(DataWarning):
-    """Labels are alike but for case or blanks, or one row alone has a label."""
+    """Labels differ only by case or blanks, or a label occurs in a single row."""
 
 
 class HighThresholdWarning(DataWarning):
@@ -84,7 +84,7 @@ class HighThresholdWarning(DataWarning):
 
 
 class DoubtedThresholdWarning(HighThresholdWarning):
-    """The same, where rows that may be unlabelled anomalies set the threshold."""
+    """The same, if rows that may be unlabelled anomalies set the threshold."""
 
 
 class DependentRowsWarning(DataWarning):
@@ -100,11 +100,11 @@ class TimeOrderWarning(DataWarning):
 
 
 class CopiedRowsWarning(DataWarning):
-    """Each row is there as often as the others, copied: it is learnt once."""
+    """All rows are copied equally often; each is learnt once."""
 
 
 class UnusedDoubtWarning(DataWarning):
-    """Rows are to be doubted, and no anomaly is labelled that they could be like."""
+    """Rows should be doubted, but no labelled anomaly exists to compare them with."""
 
 
 CAUTIONS = (DependentRowsWarning, DriftWarning)  # that break the promise, and are kept in a model

@@ -18,7 +18,7 @@ Json = Any  # as `json` reads it: the API's own words, which /openapi.json descr
 
 
 class ServiceError(UserError):
-    """What the service has refused; `status` is that of HTTP, 0 where it was not reached."""
+    """The service refused a request. `status` is the HTTP status, or 0 if it was not reached."""
 
     def __init__(self, message: str = "", *, status: int = 0, **rest: Any) -> None:
         super().__init__(message, **rest)
@@ -27,7 +27,7 @@ class ServiceError(UserError):
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a row: `error` says why it has none, `id` is the number of one that is kept."""
+    """The answer for a row. `error` says why it has no score; `id` is its number if stored."""
 
     score: float | None = None
     p_value: float | None = None
@@ -47,9 +47,9 @@ class Client:
     ----------
     url : str
     token : str
-        As `eqsep serve token NAME` prints it.
+        The token that `eqsep serve token NAME` prints.
     timeout : float, default=30.0
-        Seconds until an answer must be there.
+        Seconds to wait for an answer.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Client:
     timeout: float = 30.0
 
     def score(self, model: str, rows: Sequence[Row], *, keep: bool = True) -> list[Answer]:
-        """An answer for each row; alarms are kept for the console unless `keep` is False."""
+        """An answer for each row; alarms are stored for the console unless `keep` is False."""
         query = "" if keep else "?keep=false"
         path = f"/models/{quote(model, '')}/score{query}"
         body = self._ask("POST", path, {"rows": list(rows)}, also=422)
@@ -80,15 +80,15 @@ class Client:
         return list(body["answers"])
 
     def alarms(self, model: str, **wanted: Any) -> Json:
-        """Alarms and how many there are; by state, kind, entity, assignee, min_score, since, …"""
+        """Alarms and their number; filter by state, kind, entity, assignee, min_score, since, …"""
         return self._ask("GET", f"/models/{quote(model, '')}/alarms?{urlencode(wanted)}")
 
     def alarm(self, number: int) -> Json:
-        """An alarm with its reasons, and its verdicts."""
+        """An alarm with its reasons and verdicts."""
         return self._ask("GET", f"/alarms/{number}")
 
     def preview(self, rows: Sequence[int], verdict: str, *, kind: str | None = None) -> Json:
-        """What a verdict would change; nothing is kept."""
+        """What a verdict would change; nothing is stored."""
         body = {"rows": list(rows), "verdict": verdict, "kind": kind}
         return self._ask("POST", "/verdicts/preview", body)
 
@@ -100,34 +100,34 @@ class Client:
         return self._ask("POST", "/verdicts", body)
 
     def undo(self, verdicts: Sequence[int]) -> Json:
-        """Take verdicts back; the version that is live then."""
+        """Undo verdicts, and return the version that is live then."""
         return self._ask("POST", "/verdicts/undo", {"verdicts": list(verdicts)})
 
     def learn(
         self, model: str, rows: Sequence[Row], labels: Sequence[str], *, judged: bool = False
     ) -> Json:
-        """Teach labelled rows, all or none; the version that has learnt them."""
+        """Teach labelled rows, all or none, and return the version that has learnt them."""
         body = {"rows": list(rows), "labels": list(labels), "judged": judged}
         return self._ask("POST", f"/models/{quote(model, '')}/learn", body)
 
     def models(self) -> list[Json]:
-        """The models that there are."""
+        """All models."""
         return list(self._ask("GET", "/models"))
 
     def versions(self, model: str) -> list[Json]:
-        """The log of a model, the newest version first."""
+        """The log of a model, newest version first."""
         return list(self._ask("GET", f"/models/{quote(model, '')}/versions"))
 
     def revert(self, model: str, version: int) -> Json:
-        """Go back to a version."""
+        """Revert to a version."""
         return self._ask("POST", f"/models/{quote(model, '')}/revert", {"version": version})
 
     def watch(self, model: str) -> Json:
-        """Whether rows are still as those that set the threshold."""
+        """Whether rows still look like those that set the threshold."""
         return self._ask("GET", f"/models/{quote(model, '')}/watch")
 
     def queue(self, model: str) -> Json:
-        """The rows whose labels would help most."""
+        """The rows that would help most if labelled."""
         return self._ask("GET", f"/models/{quote(model, '')}/queue")
 
     def _ask(self, method: str, path: str, body: Any = None, *, also: int = 200) -> Json:

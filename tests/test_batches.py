@@ -106,8 +106,8 @@ def test_labels_alone_are_read_without_the_rows():
     ("X", "y", "told"),
     [
         ([ROWS], [0, 1], "y must be the name of the column of labels, or None; got list"),
-        ([ROWS], "sort", "no column 'sort' of labels: the columns are 'a', 'kind'"),
-        (pa.dataset.dataset(pa.table({"a": [1]})), "sort", "no column 'sort'.*are 'a'. Pass"),
+        ([ROWS], "sort", "label column 'sort' is missing: the columns are 'a', 'kind'"),
+        (pa.dataset.dataset(pa.table({"a": [1]})), "sort", "'sort' is missing.*are 'a'. Pass"),
         ([(ROWS, [0, 1])], "kind", "bring their labels, and y='kind' names a column"),
         ([np.zeros((2, 2))], "kind", "a batch is ndarray, whose columns have no names"),
     ],

@@ -64,10 +64,10 @@ def test_what_is_refused_is_an_error_with_a_status(client):
     with pytest.raises(ServiceError, match="Model 'nothing' does not exist") as caught:
         client.score("nothing", [GOOD])
     assert caught.value.status == 404
-    with pytest.raises(ServiceError, match="A token is needed") as caught:
+    with pytest.raises(ServiceError, match="A token is required") as caught:
         Client(client.url, "wrong").models()
     assert caught.value.status == 401
-    with pytest.raises(ServiceError, match="A verdict is one of"):
+    with pytest.raises(ServiceError, match="verdict must be one of"):
         client.judge([1], "perhaps")
 
 

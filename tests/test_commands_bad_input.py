@@ -222,7 +222,7 @@ CASES = {
         lambda c: c.fit(
             c.csv(pd.DataFrame({"id": [f"a{i}" for i in range(10_000)], "kind": "normal"}))
         ),
-        "There is no column to encode",
+        "No column to encode",
     ),
     "no kind to evaluate": (
         lambda c: ["evaluate", only(c, "normal"), "--label", "kind"],

@@ -125,12 +125,12 @@ def test_the_whole_loop(served, page):
     expect(preview.get_by_text("nothing is learnt yet")).to_be_visible()
     told = ws.verdicts.preview(_chosen(page), "true", kind="dry run")
     assert told.renamed
-    expect(preview).to_contain_text(f"would get another name: {len(told.renamed)}")
+    expect(preview).to_contain_text(f"would be renamed: {len(told.renamed)}")
     assert ws.ledger.live("pumps") == first
 
     applied(page)
     expect(page.locator("#given-title")).to_have_text("Learnt")
-    expect(preview).to_contain_text(f"{len(told.renamed)} open alarms with another name")
+    expect(preview).to_contain_text(f"{len(told.renamed)} open alarms renamed")
     assert "dry run" in {answer.kind for answer in ws.intake.score("pumps", probe)}
     expect(page.locator("#alike input:checked")).to_have_count(0)
     page.keyboard.press("i")
@@ -143,7 +143,7 @@ def test_the_whole_loop(served, page):
 
     page.keyboard.press("u")
     expect(page.locator("#given-title")).to_have_text("Undone")
-    expect(preview).to_contain_text(f"Its bits are those of version {first.id}")
+    expect(preview).to_contain_text(f"identical to version {first.id}, bit for bit")
     expect(named).to_have_count(0)
     assert ws.ledger.live("pumps").digest == first.digest
     after = ws.intake.score("pumps", probe)
@@ -249,12 +249,12 @@ def test_several_groups_become_one_kind(served, page):
 def test_a_group_is_renamed_by_enter_and_the_field_is_empty_again(served, page):
     page.goto("/m/pumps/groups")
     page.get_by_label("Select group 1").check()
-    field = page.get_by_label("Name the groups selected")
+    field = page.get_by_label("Name selected groups")
     field.fill("cold spell")
     field.press("Enter")
-    expect(page.locator("#panel")).to_contain_text("1 group called 'cold spell'.")
+    expect(page.locator("#panel")).to_contain_text("1 group named 'cold spell'.")
     expect(page.locator("section[data-group] h2").first).to_have_text("cold spell")
-    expect(page.get_by_label("Name of the kind for cold spell")).to_have_value("cold spell")
+    expect(page.get_by_label("Kind name for cold spell")).to_have_value("cold spell")
     expect(field).to_have_value("")
     ws = served.console.ws
     ws.alarms.rename_groups("pumps", [a.id for a in ws.alarms.groups("pumps")[0].alarms], "")
@@ -263,7 +263,7 @@ def test_a_group_is_renamed_by_enter_and_the_field_is_empty_again(served, page):
 @pytest.mark.extra
 def test_a_group_opens_and_lets_go_of_what_does_not_belong(page):
     page.goto("/m/pumps/groups")
-    page.get_by_role("link", name="and 7 more: open").click()
+    page.get_by_role("link", name="Open all").click()
     rows = page.locator("#list tr[data-id]")
     expect(rows).to_have_count(12)
     expect(page.locator("[data-selected]")).to_have_text("12 selected")
@@ -271,7 +271,7 @@ def test_a_group_opens_and_lets_go_of_what_does_not_belong(page):
     page.keyboard.press("3")
     applied(page)
     expect(page.locator("#given-title")).to_have_text("Noted")
-    expect(page.locator("#list")).to_contain_text("In no group now")
+    expect(page.locator("#list")).to_contain_text("No longer in a group")
     page.keyboard.press("u")
     expect(rows).to_have_count(12)
 
@@ -280,7 +280,7 @@ def test_a_group_opens_and_lets_go_of_what_does_not_belong(page):
 def test_keys_move_select_judge_and_undo(served, page):
     page.goto("/m/pumps/inbox?by=alarm&kind=leak")
     page.keyboard.press("1")
-    expect(page.locator("#say")).to_have_text("Choose an alarm first: j, or x to select")
+    expect(page.locator("#say")).to_have_text("Choose an alarm first: press j to move, x to select")
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("tr.here")).to_have_count(1)
@@ -430,7 +430,7 @@ def test_figures_and_counts_follow_verdicts(page):
     page.goto("/m/pumps/judge")
     judged = page.locator("#missed b").last
     expect(judged).to_have_text("0")
-    row = page.get_by_role("region", name="drawn at random").locator("input[name=id]").first
+    row = page.get_by_role("region", name="picked at random").locator("input[name=id]").first
     row.check()
     page.keyboard.press("1")
     applied(page)
@@ -456,7 +456,7 @@ def test_going_back_asks_first(served, page):
     given = ws.verdicts.give([alarm], "true", kind="leak", by="test").verdicts
     live = ws.ledger.live("pumps")
     page.goto("/m/pumps/model")
-    page.get_by_role("button", name="Back to it").last.click()
+    page.get_by_role("button", name="Revert").last.click()
     expect(page.locator("#revert-title")).to_be_visible()
     expect(page.locator("#panel [data-focus]")).to_be_focused()
     page.keyboard.press("Escape")
@@ -470,10 +470,10 @@ def test_alarms_that_arrive_are_told_and_do_not_disturb(served, page):
     ws = served.console.ws
     page.clock.install()
     page.goto("/m/pumps/inbox?by=alarm&entity=m9")
-    expect(page.get_by_text("No alarm passes these filters")).to_be_visible()
+    expect(page.get_by_text("No alarms match these filters")).to_be_visible()
     ws.intake.take("pumps", pump_rows((6, 0), 2, seed=20, machine="m9"))
     page.clock.run_for(6_000)
-    page.get_by_role("link", name="2 new alarms: show").click()
+    page.get_by_role("link", name="Show 2 new alarms").click()
     expect(page.locator(".alarms tbody tr")).to_have_count(2)
     ws.purging.purge("pumps", "m9", by="test")
 
@@ -588,7 +588,7 @@ def test_the_watch_draws_its_picture(served, page):
     page.goto("/m/pumps/watch")
     expect(page.locator(".plot canvas")).to_be_visible()
     page.get_by_text("As a table").click()
-    expect(page.get_by_role("table", name="Rows and alarms a minute")).to_be_visible()
+    expect(page.get_by_role("table", name="Rows and alarms per minute")).to_be_visible()
 
 
 @pytest.mark.extra
@@ -627,7 +627,7 @@ def test_the_playground_by_keys(page):
     page.locator("#plane").focus()
     page.keyboard.press("n")
     page.keyboard.press("ArrowLeft")
-    expect(page.locator("#told")).to_contain_text("point 2 of 46, normal, at 0.6")
+    expect(page.locator("#say")).to_contain_text("point 2 of 46, normal, at 0.6")
     page.keyboard.press("t")
     expect(found).to_contain_text("of 21")
     page.keyboard.press("Delete")

@@ -63,7 +63,7 @@ def test_counts_have_a_plural():
         (0.6, "like most of its rows"),
         (0.2, "like a few of its rows"),
         (0.08, "unlike its rows"),
-        (None, "not known"),
+        (None, "unknown"),
     ],
 )
 def test_a_fit_is_in_words(p_value, words):

@@ -82,7 +82,7 @@ def assert_no_inline(page):
 def test_an_alarm_has_reasons_normal_rows_history_and_alarms_like_it(console, client):
     number = open_alarms(console, kind="unseen")[0].id
     page = client.get(f"/m/pumps/alarms/{number}").text
-    for heading in ("Why", "The row and normal rows", "Alarms like it"):
+    for heading in ("Why", "This row and normal rows", "Similar alarms"):
         assert f">{heading}</h2>" in page
     assert "History of machine m3" in page
     assert re.search(r'<th scope="row">heat</th><td class="own">-\d', page)
@@ -100,13 +100,13 @@ def test_values_and_entities_lead_to_what_has_them_too(console, client):
     history = client.get(link).text
     assert "<h1>Machine m3</h1>" in history
     assert len(re.findall(r'<tr data-id="\d+"', history)) == 12
-    assert "Nothing is kept of it" in client.get("/m/pumps/entity?name=m99").text
+    assert "No rows stored" in client.get("/m/pumps/entity?name=m99").text
 
 
 def test_a_group_is_renamed_and_keeps_its_name(console, client):
     first, *_, last = sorted(alarm.id for alarm in open_alarms(console, kind="unseen"))
     said = post(client, "/m/pumps/groups", id=f"{first} {last}", name=KIND).text
-    assert "1 group called" in said
+    assert "1 group named" in said
     assert_no_inline(said)
     for page in (client.get("/m/pumps/groups").text, client.get(f"/m/pumps/groups/{last}").text):
         titles = re.findall(r"<h[12][^>]*>([^<]*)<", page)
@@ -116,7 +116,7 @@ def test_a_group_is_renamed_and_keeps_its_name(console, client):
     assert "1 group without a name" in post(client, "/m/pumps/groups", id=last, name="").text
     assert ">Group 1</h2>" in client.get("/m/pumps/groups").text
     none = post(client, "/m/pumps/groups", name="dry")
-    assert (none.status_code, "none is selected" in none.text) == (422, True)
+    assert (none.status_code, "is selected: select" in none.text) == (422, True)
     assert post(signed_in(console, "view"), "/m/pumps/groups", id=last, name="x").status_code == 403
 
 
@@ -142,7 +142,7 @@ def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_coun
     monkeypatch.setattr("eqsep.serve.watching.Watching.status", lambda *_: seen)
     page = client.get("/m/pumps/watch").text
     assert re.findall(r"<td>(moved|within chance)</td>", page) == ["moved", "within chance"]
-    assert ": beyond 4.6 a column has moved" in page
+    assert ": beyond 4.6, a column has moved" in page
     assert f"since version {status.version} went live" in page
 
 
@@ -157,10 +157,10 @@ def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
 
     doubt(0.777, 0.6)
     page = client.get("/m/pumps/judge").text
-    assert page.count("amed with a probability below 90%: a verdict tells the kind</h2>") == 1
+    assert page.count("a probability below 90%: a verdict would settle the kind</h2>") == 1
     assert re.findall(r'">(\d+%)</span>', page)[:2] == ["60%", "77%"]
     page = client.get(f"/m/pumps/alarms/{numbers[0]}").text
-    assert "leak with a probability of 77%, if it is of a seen kind" in page
+    assert "leak with a probability of 77%, if its kind was seen" in page
     doubt(1.0, 1.0)
 
 
@@ -169,15 +169,15 @@ def test_an_older_verdict_is_taken_back_on_the_page_of_its_alarm(console, client
     post(client, "/m/pumps/verdicts", id=[first, *others], choice="verdict:unsure")
     page = client.get(f"/m/pumps/alarms/{first}").text
     own, batch = _undo_forms(page)[:2]
-    assert "Take back this one" in own
-    assert f"the whole batch of {len(others) + 1}" in batch
+    assert "Undo this one" in own
+    assert f"Undo the batch of {len(others) + 1}" in batch
     assert batch.count('name="verdict"') == len(others) + 1
     verdict = re.search(r'name="verdict" value="(\d+)"', own)[1]
     assert console.ws.verdicts.get(int(verdict)).row == first
     post(client, "/m/pumps/undo", verdict=verdict)
     assert [alarm.id for alarm in open_alarms(console, kind="leak")] == [first]
     page = client.get(f"/m/pumps/alarms/{others[0]}").text
-    assert f"the whole batch of {len(others)}" in page
+    assert f"Undo the batch of {len(others)}" in page
     for verdict in console.ws.verdicts.latest("pumps", limit=len(others) + 1):
         if verdict.undone_at is None:
             post(client, "/m/pumps/undo", verdict=verdict.id)
@@ -191,7 +191,7 @@ def test_without_scripts_enter_presses_no_verdict(console, client, path):
     form = re.search(r'<form id="verdict".*?</form>', page, re.S)[0]
     assert re.findall(r'<button name="choice" value="([^"]*)"', form)[0] == "new"
     empty = post(client, "/m/pumps/preview", id=number, choice="new", new_kind="", note="why")
-    assert (empty.status_code, "Name the new kind" in empty.text) == (422, True)
+    assert (empty.status_code, "Enter a name for the new kind" in empty.text) == (422, True)
 
 
 def test_the_key_takes_back_ones_own_verdict_and_says_what_was(console, client):
@@ -202,7 +202,7 @@ def test_the_key_takes_back_ones_own_verdict_and_says_what_was(console, client):
     (keyed,) = [form for form in _undo_forms(page) if "data-undo" in form]
     assert f'name="verdict" value="{mine.id}"' in keyed
     undone = post(client, "/m/pumps/undo", verdict=other.id).text
-    told = re.search(r"Taken back: (.*?)</p>", undone, re.S)[1]
+    told = re.search(r"Undone: (.*?)</p>", undone, re.S)[1]
     assert all(part in told for part in (">expected<", f"#{second}<", "eve, "))
     console.ws.verdicts.undo([mine.id], by="admin")
     (other,) = console.ws.verdicts.give([second], "expected", by="eve").verdicts
@@ -226,7 +226,7 @@ def test_what_is_missed_is_a_share_of_enough_rows_or_not_told(client, monkeypatc
     assert told(19) == ("not measured", "judge 20 random quiet rows to measure it")
     share, words = told(20)
     assert share == "25%"
-    assert words.startswith("of quiet rows judged: ")
+    assert words.startswith("of the quiet rows judged; ")
 
 
 def test_what_a_program_proposes_waits_for_a_person(console, client):
@@ -234,11 +234,11 @@ def test_what_a_program_proposes_waits_for_a_person(console, client):
     console.ws.verdicts.propose([number], "true", kind="leak", note="as before", by="assistant")
     page = client.get(f"/m/pumps/alarms/{number}").text
     assert re.search(r"<b>assistant</b> proposes <span[^>]*>leak</span>", page)
-    assert 'value="kind:leak">Preview it</button>' in page
+    assert 'value="kind:leak">Preview</button>' in page
     assert "proposed: leak" in client.get("/m/pumps/inbox?by=alarm").text
     console.ws.verdicts.propose([number], "expected", note=VALUE, by=KIND)
     page = client.get(f"/m/pumps/alarms/{number}").text
-    assert 'value="verdict:expected">Preview it</button>' in page
+    assert 'value="verdict:expected">Preview</button>' in page
     assert_no_inline(page)
     given = post(client, "/m/pumps/verdicts", id=number, choice="verdict:expected").text
     assert "proposed" not in client.get("/m/pumps/inbox?by=alarm").text
@@ -259,15 +259,15 @@ def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, cl
     assert "<html" in shown.text
     renamed = len(console.ws.verdicts.preview(ids, "true", kind="dry run").renamed)
     assert renamed > 0
-    assert f"Open alarms that would get another name: {renamed}" in shown.text
+    assert f"Open alarms that would be renamed: {renamed}" in shown.text
     assert console.ws.ledger.live("pumps") == before
     given = post(client, "/m/pumps/verdicts", id=ids, choice="new", new_kind="dry run")
-    assert f"{renamed} open alarms with another name" in given.text
+    assert f"{renamed} open alarms renamed" in given.text
     assert len(open_alarms(console, kind="dry run")) == renamed
     verdicts = re.findall(r'name="verdict" value="(\d+)"', given.text)
     assert len(verdicts) == 8
     undone = post(client, "/m/pumps/undo", verdict=verdicts)
-    assert f"Its bits are those of version {before.id}" in undone.text
+    assert f"identical to version {before.id}, bit for bit" in undone.text
     assert console.ws.ledger.live("pumps").digest == before.digest
     assert len(open_alarms(console, kind="unseen")) == 12
 
@@ -278,15 +278,15 @@ def test_a_script_is_shown_scores_first_and_names_when_it_asks(console, client):
     first = client.post("/m/pumps/preview", data=said, headers={"HX-Request": "true"}).text
     assert 'hx-post="/m/pumps/preview/names" hx-trigger="load"' in first
     assert len(re.findall(r"<th scope=\"row\">#\d+</th><td>\d\.\d+ <span", first)) == 3
-    assert "What they would be called</h3>" not in first
+    assert "New names</h3>" not in first
     names = client.post("/m/pumps/preview/names", data=said, headers={"HX-Request": "true"}).text
     assert re.search(r"→ <span[^>]*>dry run</span>", names)
-    assert "Few rows of &#39;dry run&#39; so far: 3 with these. From 4 on" in names
+    assert "Few rows of &#39;dry run&#39; so far: 3 including these. From 4 rows on" in names
     assert '<span class="muted small nowrap">3 rows so far</span>' in names
-    assert "not known" in names
+    assert "unknown" in names
     whole = client.post("/m/pumps/preview", data=said).text
     assert 'hx-trigger="load"' not in whole
-    assert "What they would be called</h3>" in whole
+    assert "New names</h3>" in whole
 
 
 def test_a_false_alarm_that_stays_one_is_told_before(console, client):
@@ -294,7 +294,7 @@ def test_a_false_alarm_that_stays_one_is_told_before(console, client):
     page = post(client, "/m/pumps/preview", id=ids, choice="verdict:false alarm").text
     still = console.ws.verdicts.preview(ids, "false alarm").rows[0].then.alarm
     assert still
-    assert "1 row would still raise an alarm: each of them weighs as one among the" in page
+    assert "1 row would still raise an alarm, because each counts as only one of the" in page
 
 
 def test_the_first_name_is_the_chip_and_others_stand_beside_it(console, client):
@@ -347,25 +347,25 @@ def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
     post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
     answer = client.post("/m/pumps/verdicts", data=fields, headers={"HX-Request": "true"})
     assert answer.status_code == 409
-    assert 'href="">Load this page again' in answer.text
+    assert 'href="">Reload the page' in answer.text
     assert "data-undo" in client.get(f"/m/pumps/alarms/{number}").text
     alone = client.post("/m/pumps/verdicts", data=fields)  # its address shows nothing
-    assert "Load this page again" not in alone.text
+    assert "Reload the page" not in alone.text
     post(client, "/m/pumps/undo", verdict=console.ws.verdicts.latest("pumps", limit=1)[0].id)
 
 
 @pytest.mark.parametrize(
     ("path", "fields", "status", "told"),
     [
-        ("/m/pumps/preview", {"choice": "new", "new_kind": "a"}, 422, "none is selected"),
-        ("/m/pumps/preview", {"id": "1", "choice": "new"}, 422, "Name the new kind"),
+        ("/m/pumps/preview", {"choice": "new", "new_kind": "a"}, 422, "is selected: select"),
+        ("/m/pumps/preview", {"id": "1", "choice": "new"}, 422, "Enter a name for the new kind"),
         ("/m/pumps/preview", {"id": "x", "choice": "new"}, 422, "number of a row"),
-        ("/m/pumps/preview", {"id": "1", "choice": "verdict:maybe"}, 422, "A verdict is one of"),
+        ("/m/pumps/preview", {"id": "1", "choice": "verdict:maybe"}, 422, "verdict must be one of"),
         ("/m/pumps/preview", {"id": "9999", "choice": "kind:leak"}, 404, "Row 9999 does not exist"),
-        ("/m/pumps/assign", {"to": "ada"}, 422, "none is selected"),
+        ("/m/pumps/assign", {"to": "ada"}, 422, "is selected: select"),
         ("/m/pumps/revert", {"version": "first"}, 422, "number of a version"),
-        ("/m/pumps/purge", {"entity": "m1", "again": "m2"}, 422, "nothing was deleted"),
-        ("/settings/tokens", {"name": "", "role": "view"}, 422, "A name has"),
+        ("/m/pumps/purge", {"entity": "m1", "again": "m2"}, 422, "Nothing was deleted"),
+        ("/settings/tokens", {"name": "", "role": "view"}, 422, "A name must have"),
     ],
 )
 def test_what_is_wrong_is_said_on_a_page(client, path, fields, status, told):
@@ -378,7 +378,7 @@ def test_what_is_wrong_is_said_on_a_page(client, path, fields, status, told):
 def test_filters_choose_and_refuse(client):
     assert client.get("/m/pumps/inbox?by=alarm&kind=leak").text.count('name="id"') == 3
     assert client.get("/m/pumps/inbox?by=alarm&entity=m3").text.count('name="id"') == 12
-    assert "No alarm passes these filters" in client.get("/m/pumps/inbox?min_score=99").text
+    assert "No alarms match these filters" in client.get("/m/pumps/inbox?min_score=99").text
     assert client.get("/m/pumps/inbox?state=quiet&entity=m1").text.count('name="id"') > 10
     bad = client.get("/m/pumps/inbox?min_score=high")
     assert (bad.status_code, "valid number" in bad.text) == (422, True)
@@ -410,7 +410,7 @@ def test_alarms_of_an_entity_are_one_line_of_the_inbox(console, client):
     assert len(re.findall(r'name="id" value="\d+" form="verdict" checked', shown)) == 12
     told = post(client, "/m/pumps/preview", id=together, choice="verdict:expected").text
     assert "12 alarms as" in told
-    assert "No incident now" in client.get("/m/pumps/incidents/1").text
+    assert "No longer an incident" in client.get("/m/pumps/incidents/1").text
 
 
 def test_alarms_over_time_are_bars_that_lead_to_their_alarms(console, client):
@@ -481,7 +481,7 @@ def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there
     post(client, "/m/pumps/shadow", version="")
     with console.ws.store.writing() as connection:
         connection.execute(delete(counts).where(mine))
-    assert "Fewer than two whole minutes with rows" in client.get("/m/pumps/watch").text
+    assert "Fewer than two full minutes with rows" in client.get("/m/pumps/watch").text
     with console.ws.store.writing() as connection:
         connection.execute(insert(counts), [row._asdict() for row in before])
 
@@ -504,7 +504,7 @@ def test_verdicts_are_reviewed_by_who_gave_them_and_what(console, client):
     assert numbers == [second]
     assert "1 verdict: bob 1<" in page
     page, numbers = found("by=bob&undone=yes")
-    assert (numbers, "taken back by ada" in page) == ([third], True)
+    assert (numbers, "undone by ada" in page) == ([third], True)
     assert found("kind=leak&by=bob")[1] == []
     assert "No verdicts here" in found("by=nobody")[0]
     assert client.get("/m/pumps/verdicts?verdict=maybe").status_code == 422
@@ -517,7 +517,7 @@ def test_verdicts_are_reviewed_by_who_gave_them_and_what(console, client):
     ws.verdicts.undo([verdict.id], by="eve")
     with ws.store.writing() as connection:  # as the oldest quiet rows are
         connection.execute(delete(schema.rows).where(schema.rows.c.id == quiet))
-    assert "no longer kept" in client.get("/m/pumps/verdicts?by=eve").text
+    assert "no longer stored" in client.get("/m/pumps/verdicts?by=eve").text
 
 
 def test_an_admin_sets_who_is_told_and_sees_what_was_sent(console, client):
@@ -551,7 +551,7 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     alarm = open_alarms(console, kind="leak")[0]
     page = post(client, "/m/pumps/preview", id=alarm.id, choice="verdict:false alarm").text
     needed = console.ws.verdicts.preview([alarm.id], "false alarm").n_needed
-    assert f"About {needed} rows like it, judged normal, would bring it below" in page
+    assert f"Judging about {needed} similar rows as normal would bring it below" in page
     assert f"Or exempt alarms like #{alarm.id}</h2>" in page
     assert 'name="entity" value="m2"' in page
     assert re.findall(r"<option>(heat|load|machine)</option>", page) == ["heat", "load"]
@@ -640,20 +640,20 @@ def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client, mon
     number = open_alarms(console, kind="leak")[0].id
     first = console.ws.ledger.live("pumps")
     post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
-    assert f'aria-label="Back to it: version {first.id}"' in client.get("/m/pumps/model").text
+    assert f'aria-label="Revert to version {first.id}"' in client.get("/m/pumps/model").text
     with monkeypatch.context() as patched:
         patched.setattr("eqsep.serve.ledger.Ledger.purged", lambda *_: {first.id})
         page = client.get("/m/pumps/model").text
     row = re.search(rf'<th scope="row">{first.id}</th>.*?</tr>', page, re.S)[0]
     assert (">purged</span>" in row, "<button" in row) == (True, False)
-    assert "The same bits" in post(client, "/m/pumps/replay").text
+    assert "Identical, bit for bit" in post(client, "/m/pumps/replay").text
     post(client, "/m/pumps/shadow", version=first.id)
     assert console.ws.ledger.shadow("pumps").id == first.id
     assert ">shadow</span>" in client.get("/m/pumps/model").text
     post(client, "/m/pumps/shadow", version="")
     assert console.ws.ledger.shadow("pumps") is None
     asked = client.get("/m/pumps/revert", params={"version": first.id}).text
-    assert "This changes what every open alarm is called" in asked
+    assert "Open alarms are scored and named again" in asked
     assert "<b>1 verdict would be reopened</b>" in asked
     assert console.ws.ledger.live("pumps").digest != first.digest  # nothing is done yet
     learnt = console.ws.ledger.live("pumps").id
@@ -662,7 +662,7 @@ def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client, mon
     assert number in {alarm.id for alarm in open_alarms(console)}
     forward = client.get("/m/pumps/revert", params={"version": learnt}).text
     assert "No verdict would be reopened" in forward
-    assert "1 verdict that was taken back would stand again" in forward
+    assert "1 undone verdict would apply again" in forward
 
 
 def test_names_that_bite_are_escaped_everywhere(console, client):
@@ -688,7 +688,7 @@ def test_an_empty_service_says_how_to_begin(tmp_path):
     with TestClient(create_app(ws), base_url=HOME) as client:
         assert client.get("/").url.path == "/login"
         client.post("/login", data={"token": "wrong"})
-        assert "This token is not known" in client.get("/login?error=token").text
+        assert "Unknown token" in client.get("/login?error=token").text
         page = client.post("/login", data={"token": token}).text
     assert "eqsep serve model.eqsep" in page
 

@@ -246,10 +246,10 @@ def test_text_files_are_read_too(X, tmp_path):
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda folder, _: fit(folder, "label", **FAST), "no column 'label' of labels: the colu"),
+        (lambda folder, _: fit(folder, "label", **FAST), "column 'label' is missing: the colu"),
         (
             lambda _, table: fit(ray.data.from_arrow(table), "label", **FAST),
-            "no column 'label' of labels: the columns are",
+            "label column 'label' is missing: the columns are",
         ),
         (lambda *_: fit([1, 2], **FAST), "Expected a ray.data.Dataset, .* got list"),
         (lambda folder, _: fit(folder, n_landmarks=0), "n_landmarks must be"),
@@ -276,7 +276,7 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence(make, told, folder, tabl
 
 def test_columns_that_cannot_be_kept_are_refused(folder, X, table):
     detector = Detector(**FAST).fit(X, table.column("kind"))
-    with pytest.raises(ValueError, match="no column 'id' to keep"):
+    with pytest.raises(ValueError, match="Cannot keep the column 'id'"):
         score(detector, folder, keep=["id"])
     with pytest.raises(ValueError, match="'kind' has the name of an answer"):
         score(detector, folder)

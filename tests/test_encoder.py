@@ -170,7 +170,7 @@ def test_ids_are_dropped_with_a_reason_and_have_no_value():
     with pytest.raises(UserError, match="Column 'id' was dropped, so it has no value"):
         encoder.decode(len(FRAME.columns), np.zeros(len(encoder.weights)))
     assert Encoder.learn(with_ids(FRAME), max_new=1).dropped == {}
-    with pytest.raises(UserError, match="There is no column to encode"):
+    with pytest.raises(UserError, match="No column to encode"):
         Encoder.learn(with_ids(FRAME)[["id"]])
 
 

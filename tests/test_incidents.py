@@ -117,7 +117,7 @@ def test_a_verdict_on_an_incident_is_one_on_its_rows(ws):
     assert [one.alarms for one in judged] == [incident.alarms]
     assert ws.folding.incident("pumps", incident.id).alarms == incident.alarms
     quiet = ws.alarms.inbox("pumps", Filter(state="quiet")).alarms[0].id
-    with pytest.raises(Missing, match=f"Row {quiet} is in no incident"):
+    with pytest.raises(Missing, match=f"Row {quiet} is not in an incident"):
         ws.folding.incident("pumps", quiet)
 
 

@@ -61,7 +61,7 @@ def test_what_cannot_be_is_said(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be listened on"):
+        with pytest.raises(UserError, match=f"Cannot listen on 127.0.0.1:{port}"):
             live_demo.serve_payments(Screen(), tmp_path, speed=1, port=port)
 
 

@@ -101,6 +101,6 @@ def test_the_command_speaks_over_standard_input_and_output(tmp_path):
 def test_errors_say_what_to_do(work):
     assert "Row 99 does not exist" in call(work, "explain", alarm=99)
     assert "between 1 and 50" in call(work, "alarms", model="pump", limit=1000)
-    assert "cannot be the name of a kind" in call(
+    assert "cannot be a kind name" in call(
         work, "propose", alarms=[1], verdict="true", kind="unseen", reason="why not"
     )

@@ -176,7 +176,7 @@ def test_a_digest_has_all_events_and_is_sent_again_later(ws):
     assert {state for _, state, _ in states(ws)} == {"sent"}
     (mail,) = mails
     lines = mail.get_payload().splitlines()
-    assert mail["Subject"] == "eqsep: 3 notices of pumps"
+    assert mail["Subject"] == "eqsep: 3 notices for pumps"
     assert sum("alarms of m" in line for line in lines) == 2
     assert "new kind: dry run  /m/pumps/inbox" in lines
 

@@ -94,7 +94,7 @@ def test_requests_that_wait_together_fail_together():
 
     def take(_model, rows, _keep):
         tried.append(len(rows))
-        raise Unavailable("The database cannot be used now.")
+        raise Unavailable("The database is unavailable.")
 
     batcher = Batcher(take, most=100)
 

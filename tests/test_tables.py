@@ -444,7 +444,7 @@ def test_describing_in_words():
         ("when:weekday_cos", 1): "when at Monday",
     }
     assert {key: encoder.describe(*key) for key in said} == said
-    with pytest.raises(ValueError, match="no output 'nothing'"):
+    with pytest.raises(ValueError, match="Unknown output 'nothing'"):
         encoder.describe("nothing", 0)
 
 

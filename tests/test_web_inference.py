@@ -100,10 +100,10 @@ def test_alarms_of_both_protocols_are_kept_unless_asked_not_to(service, client):
     [
         ({}, "inputs"),
         ([], "inputs"),
-        ({"inputs": [3]}, "A tensor has"),
-        ({"inputs": [tensor("heat", [1.0], shape=[2])]}, "not those of"),
+        ({"inputs": [3]}, "A tensor needs"),
+        ({"inputs": [tensor("heat", [1.0], shape=[2])]}, "but its shape is"),
         ({"inputs": [tensor("heat", [1.0], "FP128")]}, "unknown datatype"),
-        ({"inputs": [tensor("heat", [1.0]), tensor("load", [1.0, 2.0])]}, "one length"),
+        ({"inputs": [tensor("heat", [1.0]), tensor("load", [1.0, 2.0])]}, "equal length"),
         ({"inputs": [tensor("heat", [1.0])]}, "Row 0: missing columns: 'load', 'shape'"),
         ({"inputs": [TENSORS[0], TENSORS[1], tensor("shape", [["a", "b"], "x"])]}, "Row 0: column"),
         ({"inputs": TENSORS, "outputs": [{"name": "secret"}]}, "Outputs are"),

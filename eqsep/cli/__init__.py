@@ -54,7 +54,7 @@ class _Commands(CommandGroup):
     """Commands that are loaded when they run; help lists placeholders."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        found: Any = super().resolve_command(ctx, args)  # fails where there is no such command
+        found: Any = super().resolve_command(ctx, args)  # fails for an unknown command
         name, _, words = found
         command = self.plain(load(name), ctx)
         current_project.set(None)

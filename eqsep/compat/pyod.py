@@ -15,13 +15,13 @@ from eqsep.errors import ParameterError
 class PyODDetector(OutlierMixin, BaseEstimator):
     """A `Detector` for code that expects one of PyOD's.
 
-    The threshold is PyOD's: the share `contamination` of the training rows is above it. No
-    false-alarm rate is promised; `detector_` is the fitted detector, which does promise one.
+    The threshold is set as in PyOD: the share `contamination` of the training rows lies above it.
+    It promises no false-alarm rate; the fitted detector, `detector_`, does.
 
     Parameters
     ----------
     detector : Detector, default=None
-        A copy is fitted; None: `Detector()`.
+        A copy of it is fitted; None means `Detector()`.
     contamination : float, default=0.1
         The share of the training rows that are outliers, above 0 and at most 0.5.
 
@@ -49,7 +49,7 @@ class PyODDetector(OutlierMixin, BaseEstimator):
         self.contamination = contamination
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the detector to a table, with labels if there are some, as `Detector.fit` takes."""
+        """Fit the detector to a table, with labels if you have any, as in `Detector.fit`."""
         if not 0 < self.contamination <= 0.5:
             expected = "a share above 0 and at most 0.5"
             raise ParameterError("contamination", expected=expected, got=self.contamination)
@@ -65,7 +65,7 @@ class PyODDetector(OutlierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The score of each row; larger is more anomalous, and the threshold is not 0."""
+        """The score of each row; larger is more anomalous. The threshold is not 0."""
         check_is_fitted(self, "detector_")
         return self.detector_.score_samples(X)
 
@@ -74,7 +74,7 @@ class PyODDetector(OutlierMixin, BaseEstimator):
         return (self.decision_function(X) > self.threshold_).astype(int)
 
     def predict_proba(self, X: Any, method: str = "linear") -> np.ndarray:
-        """How likely each row is an inlier, and an outlier, as PyOD converts scores.
+        """The probability that each row is an inlier or an outlier, converted as in PyOD.
 
         Parameters
         ----------

@@ -31,11 +31,11 @@ def fit(
     cpus_per_task: float = 1,
     **parameters: Any,
 ) -> Detector:
-    """A detector fitted by the processes of a Ray cluster.
+    """Fit a detector with the processes of a Ray cluster.
 
-    It is that of `Detector.fit` with the same plan (`plan=...`), up to rounding. The plan is chosen
-    from a sample of all rows, which depends on `random_state` and on how the rows are divided into
-    files or blocks, not on the number of processes.
+    The result is that of `Detector.fit` with the same plan (`plan=...`), up to rounding. The plan
+    is chosen from a sample of all rows, which depends on `random_state` and on how the rows are
+    divided into files or blocks, but not on the number of processes.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def fit(
         The rows. A path is that of Parquet, CSV or Arrow files, or of a folder of them; all
         machines must reach it.
     label : str, default=None
-        The name of the column of labels; without one all rows are normal.
+        The name of the label column; without one, all rows are normal.
     groups, time : str, default=None
         The names of the columns of groups and of times, as in `Detector.fit`.
     address : str, default=None

@@ -33,10 +33,10 @@ def score(
     dataset, cpus_per_task
         As in `fit`.
     address : str, default=None
-        As in `fit`. Rows are scored when the result is read or written, so a cluster that is
-        started here runs until `ray.shutdown()` or the end of the process.
+        As in `fit`. Rows are scored when you read or write the result, so a cluster started here
+        runs until `ray.shutdown()` or the end of the process.
     keep : sequence of str, default=None
-        The columns that the result has besides the four; None is all.
+        The columns to copy to the result next to the four; None means all.
     """
     detector = model if isinstance(model, Detector) else load_model(model)
     check_no_windows(detector.plan_.windows)
@@ -73,7 +73,7 @@ def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
     for name in names if keep is None else keep:
         if name not in names:
             raise UserError(
-                f"There is no column {name!r} to keep: the columns are {listed(np.array(names))}."
+                f"Cannot keep the column {name!r}: the columns are {listed(np.array(names))}."
             )
         if name in VERDICTS:
             raise UserError(

@@ -278,12 +278,12 @@ class Exponential(LocalKernel):
 
 @dataclass
 class Laplacian(LocalKernel):
-    """exp(-gamma ||x - c||_1): a cusp along each column. Of several bandwidths, their mean.
+    """exp(-gamma ||x - c||_1): a cusp along each column. With several bandwidths, their mean.
 
     Parameters
     ----------
     gamma : float or "median", default="median"
-        That of the widest one, if there are several.
+        The gamma of the widest one, if there are several.
     powers : tuple of int, default=(1,)
         Powers of two, rising: the kernel is the mean of exp(-gamma p ||x - c||_1) over them.
 
@@ -358,7 +358,7 @@ class PairwiseKernel(Kernel):
     metric : str
         "linear", "polynomial", "sigmoid", "cosine", "chi2", …
     params : dict
-        What that function takes besides the rows (gamma, degree, coef0).
+        Further arguments of that function (gamma, degree, coef0).
 
     Examples
     --------
@@ -390,7 +390,7 @@ class FunctionKernel(Kernel):
     Parameters
     ----------
     function : callable
-        Takes rows (n, d) and landmarks (m, d) to their values (n, m), not a pair of rows.
+        Maps rows (n, d) and landmarks (m, d) to values (n, m); it is not called for pairs of rows.
     is_local : bool, default=False
         A promise that the values vanish far from the landmark, whatever the direction.
 

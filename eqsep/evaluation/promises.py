@@ -82,7 +82,7 @@ class Verdict:
     word: str  #: "kept", "broken", "cannot tell" or "no promise was made".
     units: int | None = None  #: How many rows or groups could tell, if the rate stays as measured.
     unit: str = "normal row"
-    reason: str = ""  #: Why it cannot be told, if not for want of rows.
+    reason: str = ""  #: Why the verdict is "cannot tell", if not for lack of rows.
     chance: float = 0.0  #: If broken: that of so many alarms where the promise is kept.
 
     @classmethod

@@ -28,7 +28,7 @@ def to_onnx(detector: Fitted | Model, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     detector : Detector or Model
-        A fitted detector, or its `model_`. The threshold is that of its present promise.
+        A fitted detector, or its `model_`. The threshold is that of its current promise.
     path : str or path-like
 
     Notes
@@ -38,8 +38,8 @@ def to_onnx(detector: Fitted | Model, path: str | os.PathLike[str]) -> None:
     without a value in training are doubles, NaN if missing; names are strings, empty if missing.
     After a fit to an array of numbers the only input is "X", doubles of shape (n, d). **Outputs**
     of shape (n,): "score", "decision" (the score less the threshold), "label" (1 if the decision
-    is above 0, else 0) and "p_value". No column may have the name of an output or none, or the
-    empty string among its names.
+    is above 0, else 0) and "p_value". A column must have a name, other than that of an output, and
+    the empty string must not be among its values.
 
     Examples
     --------

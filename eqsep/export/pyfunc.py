@@ -26,8 +26,8 @@ mlflow.models.set_model(answering(load_model))
 def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any) -> None:
     """Save a fitted detector as an mlflow model in a new folder; needs mlflow-skinny or mlflow.
 
-    `mlflow.pyfunc.load_model(path).predict(frame)` answers with a frame of the columns score,
-    p_value, alarm and kind, and so does `mlflow models serve -m path`, by the eqsep that is
+    `mlflow.pyfunc.load_model(path).predict(frame)` returns a frame with the columns score,
+    p_value, alarm and kind, and so does `mlflow models serve -m path`, with the eqsep that is
     installed there. The `options` are those of `mlflow.pyfunc.save_model`.
     """
     pyfunc = _pyfunc()
@@ -36,7 +36,7 @@ def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any
 
 
 def log_pyfunc(detector: Detector, name: str, **options: Any) -> Any:
-    """Log a fitted detector as a model of the present mlflow run, and return mlflow's record of it.
+    """Log a fitted detector as a model of the current mlflow run, and return mlflow's record of it.
 
     The `options` are those of `mlflow.pyfunc.log_model`: registered_model_name, signature.
     """

@@ -316,7 +316,7 @@ class CsvFile:
         size: int = 0,
     ) -> Any:
         """The rows, with columns as bytes, which may not be UTF-8."""
-        bad = self.layout.bad_rows  # which have numbers only if there are no threads
+        bad = self.layout.bad_rows  # numbered only without threads
         return parse(
             rows,
             read_options=arrow_csv.ReadOptions(

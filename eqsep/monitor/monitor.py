@@ -85,7 +85,7 @@ class Recent:
 
     @property
     def told(self) -> str:
-        """What to look at, in words; empty if there is nothing."""
+        """What to look at, in words; empty if nothing stands out."""
         moved = f"{len(self.moved):,} columns have" if len(self.moved) > 1 else "a column has"
         words = [f"{moved} moved farther than by chance"] if self.moved else []
         if self.too_many:
@@ -97,34 +97,34 @@ class Recent:
 
 
 class Monitor:
-    """Watches rows as they come, and says when they are no longer exchangeable with the old ones.
+    """Watches rows as they arrive, and reports when they stop being exchangeable with the old ones.
 
     While new rows come from the same source as those that calibrate the detector, a false alert
-    has a probability of at most `delta` in an episode, however long one looks; unless the fit has
-    found that rows are alike or change over time (`caution_`). Pass all rows as they come.
+    has a probability of at most `delta` in an episode, however long you watch, unless the fit has
+    found that rows are alike or change over time (`caution_`). Pass all rows as they arrive.
 
-    Where the detector was fitted with groups or times, a group or block of time is one bet, by the
-    mean score of its rows: when as many rows of others have come since its last row as the largest
-    held-out group has.
+    If the detector was fitted with groups or times, a group or block of time is one bet, by the
+    mean score of its rows. The bet is made once as many rows of others have arrived since its last
+    row as the largest held-out group has.
 
     Parameters
     ----------
     detector : Detector
-        Fitted. When it has learnt, merged or forgotten something, a new episode begins.
+        Fitted. When it learns, merges or forgets something, a new episode begins.
     delta : float, default=0.01
         The probability of a false alert.
     random_state : int, default=0
         Breaks ties between equal scores.
     quiet_only : bool, default=False
-        Bet on rows below the threshold alone, so that anomalies that raise an alarm do not count as
-        drift. Neither do normal rows that have moved beyond it: see `Recent.too_many`.
+        Bet only on rows below the threshold, so that anomalies that raise an alarm do not count as
+        drift. Nor do normal rows that have moved beyond it: see `Recent.too_many`.
 
     Attributes
     ----------
     watched : Watched
-        The present episode.
+        The current episode.
     before : Watched or None
-        The episode before, which a change of the model has ended.
+        The previous episode, ended by a change of the model.
     runs : Runs
         The last rows of each run, from which the windows of the next rows continue.
 
@@ -205,16 +205,16 @@ class Monitor:
     def update(
         self, X: Any, groups: Any = None, time: Any = None, *, ordered: bool = False
     ) -> Watched:
-        """Watch the rows of a table, in their order, and return the present episode so far.
+        """Watch the rows of a table, in order, and return the current episode so far.
 
         Parameters
         ----------
         X : table
         groups, time : array-like of shape (n_rows,) or str, default=None
-            As in `Detector.fit`, for a detector that was fitted with them. Columns that it knows by
-            name are found.
+            As in `Detector.fit`, for a detector that was fitted with them. Not needed if it knows
+            their columns by name.
         ordered : bool, default=False
-            Whether row numbers stand for missing times. They always do if the times of the fit were
+            Whether row numbers replace missing times. They always do if the times of the fit were
             not a column either.
         """
         model, grouping = self.detector.model_, self._grouping
@@ -318,7 +318,7 @@ class Monitor:
     def shifts(self) -> list[ColumnShift]:
         """How far the mean of each column has moved from the held-out rows, the farthest first.
 
-        The mean is that of the last 500 to 1,000 rows, or groups. Of many columns some are 3
+        The mean is that of the last 500 to 1,000 rows, or groups. Among many columns, some are 3
         standard errors away by chance: see `recent` for the limit beyond which they have moved.
         """
         moved = zip(self._columns, self._moved(self._jumper.n).tolist(), strict=True)
@@ -328,7 +328,7 @@ class Monitor:
     def recent(self) -> Recent:
         """What to look at in the last rows: columns that have moved, and too many alarms.
 
-        Each is a false alert with probability at most delta in an episode, if one looks every 50
+        Each is a false alert with probability at most delta in an episode, if you look every 50
         rows or less often. With groups, only the bet shows whether there are too many alarms.
         """
         seen, model = self.watched, self.detector.model_
@@ -355,7 +355,7 @@ class Monitor:
 
     @property
     def history(self) -> History:
-        """The present episode over time: a point every 50 rows, shifts every 500."""
+        """The current episode over time: a point every 50 rows, shifts every 500."""
         rows, martingale, alarms = self._points.T
         shift_rows, *moves = self._moves.T
         shifts = dict(zip(self._columns, moves, strict=True))
@@ -386,12 +386,12 @@ class Monitor:
         return np.array(list(farthest.values()))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was seen to a file, without pickle; `load` continues from it."""
+        """Save the state to a file, without pickle; `load` continues from it."""
         with written_whole(path) as file:
             self.write(file)
 
     def write(self, file: BinaryIO) -> None:
-        """Write what was seen to an open file."""
+        """Write the state to an open file."""
         words = {"form": _FORM, "model": self.model_, "delta": self.delta}
         words |= {"random_state": self.random_state, "quiet_only": self.quiet_only}
         words |= asdict(self.watched)

@@ -18,7 +18,7 @@ _FORGOTTEN = 40  # memories after which an alarm counts nothing
 
 
 class OnlineSelector:
-    """Selects anomalies among rows as they come, at most a share of the alarms falsely.
+    """Selects anomalies among rows as they arrive, with a bounded share of false alarms.
 
     Parameters
     ----------
@@ -27,13 +27,13 @@ class OnlineSelector:
     fdr : float, default=0.1
         The share of the alarms in the memory that may be false, on average.
     memory : int, default=None
-        For about how many rows an alarm counts. By default fdr (n + 1), for n held-out normal rows:
-        the longest with which a single row can be selected.
+        For about how many rows an alarm counts. The default is fdr (n + 1), for n held-out normal
+        rows: the longest memory with which a single row can be selected.
 
     Attributes
     ----------
     rows, alarms : int
-        How many came, and how many were selected.
+        How many rows have arrived, and how many were selected.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class OnlineSelector:
         return self.fdr * (base + float(bonus))
 
     def select(self, X: Any) -> np.ndarray:
-        """Which rows of a table, in their order, are selected."""
+        """Which rows of a table are selected, taken in order."""
         return self.decide(self.detector.p_value(X))
 
     def decide(self, p: np.ndarray) -> np.ndarray:

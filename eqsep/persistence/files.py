@@ -45,7 +45,7 @@ Codecs = Mapping[str, Codec]
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted separator or detector to one file, whole or not at all, as its `save` does.
+    """Write a fitted separator or detector to one file, completely or not at all, like its `save`.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ModelFileError
-        For what a file cannot hold: a function as a kernel, a class of your own, a random
-        generator as `random_state`.
+        The model contains something a file cannot hold: a function as a kernel, a class of
+        your own, a random generator as `random_state`.
     """
     data = model_bytes(estimator)
     with written_whole(path) as file:
@@ -80,10 +80,10 @@ def model_bytes(estimator: Any) -> bytes:
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """Read a fitted separator or detector from a file that its `save` has written.
+    """Read a fitted separator or detector from a file written by its `save`.
 
-    No code of the file is run: it holds numbers, strings and the names of known classes only.
-    Its size bounds the memory and time that reading it takes.
+    The file cannot run code: it holds only numbers, strings and the names of known classes.
+    Its size bounds the memory and time that it takes to read.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        A ValueError: the file is not a model file, damaged, or of a newer format.
+        A ValueError: the file is not a model file, is damaged, or has a newer format.
     OSError
-        The file is missing, a folder, or may not be read.
+        The file is missing, is a folder, or is not readable.
     ImportError
         The model is a network and PyTorch is not installed.
 

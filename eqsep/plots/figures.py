@@ -49,7 +49,7 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Path:
-    """Write `figure` to `path`, whole or not at all, in the format of its ending; returns the path.
+    """Write `figure` to `path` in the format of its ending, or not at all, and return the path.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ _FEW = 200  # rows before which a share of alarms is mostly chance
 class HistoryDisplay(Display):
     """A training epoch by epoch: the width of the bumps of each layer, or the losses.
 
-    A thin line is a member, the thick one the mean of those still under way.
+    A thin line is one member; the thick line is the mean of those still in training.
 
     >>> from matplotlib.figure import Figure
     >>> display = HistoryDisplay(curves={"layer 1": np.array([[0.5, 0.5], [0.6, 0.4]])}, label="σ")
@@ -109,9 +109,9 @@ class DriftDisplay(Display):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class BacktestDisplay(Display):
-    """Anomalies so far, and those among them that were looked at, a line for each method.
+    """Anomalies so far, and how many of them were looked at, with a line for each method.
 
-    A tick at the lower edge is the first row of a kind.
+    A tick at the lower edge marks the first row of a kind.
     """
 
     found: Backtest

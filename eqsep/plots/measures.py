@@ -49,9 +49,9 @@ class PrecisionRecallByKindDisplay(Display):
         seen: Collection[str] | None = None,
         ax: Axes | None = None,
     ) -> "PrecisionRecallByKindDisplay":
-        """Draw how a fitted estimator finds each kind among rows that it has not learnt.
+        """Draw how well a fitted estimator finds each kind among rows that it has not learnt.
 
-        The kinds that were `seen` in training are a detector's `kinds_` by default.
+        By default, the kinds `seen` in training are the detector's `kinds_`.
         """
         seen = getattr(estimator, "kinds_", None) if seen is None else seen
         score = evaluation.anomaly_score(estimator, X)
@@ -67,7 +67,7 @@ class PrecisionRecallByKindDisplay(Display):
         seen: Collection[str] | None = None,
         ax: Axes | None = None,
     ) -> "PrecisionRecallByKindDisplay":
-        """Draw how scores, larger for the more anomalous, find each kind."""
+        """Draw how well scores (larger is more anomalous) find each kind."""
         curves = evaluation.precision_recall_by_kind(score, kind, normal=normal)
         return cls(curves=curves, seen=seen).plot(ax=ax)
 
@@ -130,7 +130,7 @@ class ScoreHistogramDisplay(Display):
         seen: Collection[str] | None = None,
         ax: Axes | None = None,
     ) -> "ScoreHistogramDisplay":
-        """Draw scores, larger for the more anomalous."""
+        """Draw scores (larger is more anomalous)."""
         histogram = evaluation.score_histogram(score, kind, normal=normal, threshold=threshold)
         return cls(histogram=histogram, seen=seen).plot(ax=ax)
 
@@ -175,7 +175,7 @@ class ScoreHistogramDisplay(Display):
 class PromiseDisplay(Display):
     """The share of new normal rows that raise an alarm, against the share that was promised.
 
-    The band is where 95 of 100 measured shares lie if the promise is kept; bars are intervals. A
+    If the promise is kept, 95 of 100 measured shares lie in the band. Bars are intervals. A
     share of 0 is drawn at the lower edge. `measured_` holds the dots and bars.
 
     >>> from matplotlib.figure import Figure
@@ -217,9 +217,9 @@ class PromiseDisplay(Display):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ReliabilityDisplay(Display):
-    """The share of names that are right, against their probability.
+    """The share of correct names, against their probability.
 
-    The larger a dot, the more names it stands for. `points_` holds the dots.
+    A larger dot stands for more names. `points_` holds the dots.
 
     >>> from matplotlib.figure import Figure
     >>> found = Reliability.of(np.array([0.95, 0.95, 0.55]), np.array([True, True, False]))

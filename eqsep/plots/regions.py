@@ -58,8 +58,8 @@ class RegionDisplay(Display):
     ) -> "RegionDisplay":
         """Draw the score of a fitted estimator over the plane, a third beyond the range of rows.
 
-        Rows have two columns, and are drawn by `y`, 0 or 1 or the kind of each, if it is given. The
-        title is the estimator's name, and the figure a new one, by default. The score is that of
+        Rows have two columns. `y` (0, 1 or the kind of each row) decides how they are drawn. By
+        default, the title is the estimator's name and the figure is new. The score is that of
         `eqsep.evaluation.anomaly_score`, at `grid_resolution` points along each axis.
         """
         rows = np.asarray(X, dtype=float)
@@ -144,10 +144,10 @@ def _centred(score: np.ndarray) -> TwoSlopeNorm:
 class ClosednessDisplay(Display):
     """The score of normal rows in which one column takes other values, and the threshold.
 
-    Where the line is above the threshold, half of the rows raise an alarm; the band holds eight
-    tenths of them. Numbers run from minus to plus infinity. The grey part is the range of the
-    normal rows, with equally many of them in equal parts; the paler one is half a range on either
-    side: an alarm beyond it is late. `score_` holds the line, `threshold_` that of the threshold.
+    Where the line is above the threshold, at least half of the rows raise an alarm; the band holds
+    80 % of them. Numbers run from minus to plus infinity. The grey part is the range of the normal
+    rows, with equally many of them in equal parts. The paler part is half a range on either side:
+    an alarm beyond it is late. `score_` holds the line, `threshold_` that of the threshold.
 
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> detector = Detector(random_state=0).fit(X)

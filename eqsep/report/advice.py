@@ -63,11 +63,11 @@ def answer(
         *_more_alarms(learnt, kinds, advised),
         *_unmeasured(learnt, measured),
     )
-    told = [one for one in kinds if one.rows >= _FEWEST]
+    enough = [one for one in kinds if one.rows >= _FEWEST]
     return Answer(
-        caught=tuple(one for one in told if one.caught >= _CAUGHT),
-        in_part=tuple(one for one in told if _MISSED <= one.caught < _CAUGHT),
-        missed=tuple(one for one in told if one.caught < _MISSED),
+        caught=tuple(one for one in enough if one.caught >= _CAUGHT),
+        in_part=tuple(one for one in enough if _MISSED <= one.caught < _CAUGHT),
+        missed=tuple(one for one in enough if one.caught < _MISSED),
         few=tuple(one for one in kinds if one.rows < _FEWEST),
         steps=steps[:_MOST],
     )

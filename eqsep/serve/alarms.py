@@ -37,10 +37,10 @@ _STANDING = 30_000  # rows that nobody has judged and that each version scores: 
 AT_ONCE = 1_000  # rows that are read or written together, so that nobody waits for long
 _REASONS = 8
 _FIRST = 5  # alarms of a group that are explained at once
-RANDOM = "drawn at random among rows that passed: judged, it measures what is missed"
-NEAR = "passed, and scores highest among those that did"
+RANDOM = "picked at random from quiet rows, to measure how many anomalies are missed"
+NEAR = "among the highest scores of quiet rows"
 DOUBTED = 0.9  # probabilities of names below this are worth a verdict
-BETWEEN = "named {kind} with a probability of {p:.0%}: a verdict tells"
+BETWEEN = "named {kind} with a probability of {p:.0%}: a verdict would settle it"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def first_name(kind: str) -> str:
 def _holds(column: str, value: str) -> ColumnElement[bool]:
     """Whether rows have a value in a column, however the database writes numbers."""
     if '"' in column:  # a path in SQLite cannot name it
-        raise UserError(f"A column with a quotation mark in its name cannot be a filter: {column}.")
+        raise UserError(f"Cannot filter by a column with a quotation mark in its name: {column}.")
     there = cast(schema.rows.c.row[column].as_string(), String)
     if value == MISSING:
         return there.is_(None)
@@ -389,14 +389,14 @@ class Alarms:
         for alarms in self._grouped(name):
             if number in {alarm.id for alarm in alarms}:
                 return _group(self.with_reasons(alarms))
-        raise Missing(f"Row {number} is in no group now: it was judged, named, or stands alone.")
+        raise Missing(f"Row {number} is not in a group: it was judged or named, or is alone.")
 
     def rename_groups(self, name: str, numbers: Sequence[int], new: str) -> int:
         """Name the groups of some rows, which become one; an empty name ends that. How many."""
-        to = texts.name(new, what="The name of a group") if new else None
+        to = texts.name(new, what="A group name") if new else None
         found = [g for g in self._grouped(name) if not {a.id for a in g}.isdisjoint(numbers)]
         if not found:
-            raise Missing("None of these rows is in a group now: look at the groups again.")
+            raise Missing("None of these rows is in a group any more: reload the groups.")
         members = _among(alarm.id for alarms in found for alarm in alarms)
         self._store.write(update(schema.rows).where(members).values(group_name=to))
         return len(found)

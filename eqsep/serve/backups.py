@@ -15,7 +15,7 @@ _PATIENCE = 30.0  # seconds that a copy waits for a writer
 def back_up(database: Path, out: Path) -> None:
     """Copy one state of a service's SQLite database to a file, while the service runs."""
     if out.exists():
-        raise UserError(f"{out} exists already: name a file that does not.")
+        raise UserError(f"{out} already exists: choose another file.")
     part = out.with_name(f"{out.name}.part")
     make_private(part)
     try:
@@ -57,13 +57,13 @@ def check(path: Path) -> None:
         with closing(sqlite3.connect(path, timeout=_PATIENCE)) as connection:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found == "ok" and connection.execute(tables).fetchone() != (2,):
-                found = "its tables are not there"
+                found = "its tables are missing"
     except sqlite3.DatabaseError as error:
         found = str(error)
     if found != "ok":
         raise UserError(
-            f"{path} is damaged, or is not a database of eqsep: {found}. Restore a backup with "
-            f"eqsep serve restore, which keeps the damaged file: sqlite3 can recover much of one."
+            f"{path} is damaged, or is not an eqsep database: {found}. Restore a backup with "
+            f"eqsep serve restore, which keeps the damaged file: sqlite3 can often recover data."
         )
 
 

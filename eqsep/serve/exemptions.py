@@ -35,7 +35,7 @@ class Exempted(Asked):
         if self.entity is None and self.column is None:
             raise UserError("An exemption needs an entity, a column with a range, or both.")
         if (self.column is None) != (not bounds):
-            raise UserError("A range needs a column, and a lowest or a highest value.")
+            raise UserError("A range needs a column, and a lower or an upper bound.")
         if sorted(bounds) != bounds:
             raise UserError(f"Expected a range from low to high, got {self.low} to {self.high}.")
         return self

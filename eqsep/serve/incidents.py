@@ -103,7 +103,7 @@ class Folding:
         for incident in self._folded(name, self._rows(name, wanted)):
             if number in incident.alarms:
                 return incident
-        raise Missing(f"Row {number} is in no incident of {name!r} now.")
+        raise Missing(f"Row {number} is not in an incident of {name!r}.")
 
     def _rows(self, name: str, wanted: Filter) -> list[Any]:
         """The newest alarms that pass a filter: what folding needs of them."""

@@ -193,8 +193,8 @@ def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
     for label in labels:
         if label not in numbers:
             raise UserError(
-                f"This model was fitted to labels that are numbers, and knows {sorted(numbers)} "
-                f"alone: {label!r} cannot be learnt. Fit again with names of kinds as labels."
+                f"This model was fitted with numbers as labels and knows only {sorted(numbers)}: "
+                f"it cannot learn {label!r}. Fit it again with names of kinds as labels."
             )
     return [numbers[label] for label in labels]
 
@@ -238,7 +238,7 @@ def rows_for(model: Model, rows: list[Row]) -> list[Any]:
     if plan.windows is not None:
         known |= {*plan.windows.added}
         if len({plan.windows.added[0] in row for row in rows}) > 1:
-            raise UserError("Expected windows with every row, or with none, where runs are whole.")
+            raise UserError("Expected windows for every row, or for none if the runs are whole.")
     if all(row.keys() <= known for row in rows):
         return rows
     return [{name: value for name, value in row.items() if name in known} for row in rows]
@@ -246,10 +246,10 @@ def rows_for(model: Model, rows: list[Row]) -> list[Any]:
 
 def _check_servable(name: str, detector: object) -> None:
     """Refuse a name that a model cannot have, and a model that cannot score single rows."""
-    if texts.name(name, what="The name of a model") != name or "/" in name or name in (".", ".."):
+    if texts.name(name, what="A model name") != name or "/" in name or name in (".", ".."):
         raise texts.Invalid(
-            f"{name!r} cannot be a model's name: expected no slash, no blanks around it, and not "
-            f"a dot alone."
+            f"{name!r} cannot be a model name: it must not contain a slash, begin or end with a "
+            f"space, or be a dot."
         )
     if not isinstance(detector, Detector) or not hasattr(detector, "model_"):
         raise UserError(
@@ -259,8 +259,8 @@ def _check_servable(name: str, detector: object) -> None:
     grouping = detector.plan_.holdout.grouping
     if detector.plan_.windows is not None and grouping is not None and grouping.columns[0] == "":
         raise UserError(
-            "The windows of this model are taken run by run, and its groups were not a column of "
-            "the fit, so rows cannot say which run they are of. Fit it with groups='COLUMN'."
+            "This model takes windows run by run, but its groups were not a column when it was "
+            "fitted, so rows cannot say which run they belong to. Fit it with groups='COLUMN'."
         )
 
 
@@ -302,7 +302,7 @@ class Ledger:
             same = select(schema.models.c.name).where(schema.models.c.name == name)
             if connection.execute(same).first():
                 raise UserError(
-                    f"There is a model {name!r} already: merge with it, or choose another name."
+                    f"A model {name!r} already exists: merge with it, or choose another name."
                 )
             number = _write(connection, name, Change(ADD, by), detector)
             there = _placed(settings or {}, detector.kinds_)
@@ -321,8 +321,8 @@ class Ledger:
         _check_servable(name, detector)
         if _reads(detector) != _reads(self.live_detector(name)):
             raise UserError(
-                f"The file has other columns than the model {name!r} that is served: serve it "
-                f"under another name."
+                f"The columns of the file differ from those of the model {name!r}: serve it under "
+                f"another name."
             )
         with self._store.writing() as connection:
             number = _write(connection, name, Change(ADD, by, "taken from its file"), detector)
@@ -524,8 +524,8 @@ class Ledger:
             self._keep(number, detector)
             return replace(self.version(number), warnings=warned)
         raise Conflict(
-            f"Others changed the model {name!r} {ATTEMPTS} times meanwhile: nothing was kept. "
-            f"Try again."
+            f"Others changed the model {name!r} {ATTEMPTS} times in the meantime, so nothing was "
+            f"saved. Try again."
         )
 
     def _made(self, number: int) -> Detector:
@@ -569,4 +569,4 @@ class Ledger:
     def _own(self, name: str, number: int) -> None:
         version = self.version(number)
         if version.model != name or version.operation == IMPORT:
-            raise Missing(f"Version {number} is not one of the model {name!r}.")
+            raise Missing(f"Version {number} does not belong to the model {name!r}.")

@@ -184,7 +184,7 @@ class Notices:
             try:
                 self.tick()
             except (SQLAlchemyError, UserError) as error:  # the next look may find a store again
-                _LOG.warning("Notices wait: %s.", type(error).__name__)
+                _LOG.warning("Notices are delayed: %s.", type(error).__name__)
 
     def tick(self, at: float | None = None) -> None:
         """Look for news and send what is due at a time, by default now."""
@@ -271,7 +271,7 @@ class Notices:
     def _post(self, wanted: Subscription, secret: str, rows: Sequence[Any]) -> str:
         """Post a notice to the webhook; what went wrong, or "" if nothing did."""
         (row,) = rows
-        body = json.dumps(_told(row), ensure_ascii=False).encode()
+        body = json.dumps(_payload(row), ensure_ascii=False).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "eqsep", DELIVERY: str(row.id)}
         headers[SIGNATURE] = signature(secret, body, at=int(now()))
         request = Request(wanted.url, data=body, headers=headers, method="POST")
@@ -289,8 +289,8 @@ class Notices:
         message, server = EmailMessage(), urlsplit(wanted.mail_server)
         message["From"], message["To"] = wanted.mail_from, wanted.mail_to
         count = "1 notice" if len(rows) == 1 else f"{len(rows)} notices"
-        message["Subject"] = f"eqsep: {count} of {rows[0].model}"
-        notices = [_told(row) for row in rows]
+        message["Subject"] = f"eqsep: {count} for {rows[0].model}"
+        notices = [_payload(row) for row in rows]
         lines = (
             f"{_WORDS[one['event']].format(**one['detail'])}  {one['path']}\n" for one in notices
         )
@@ -319,7 +319,7 @@ def _reason(error: Exception) -> str:
     return f"{type(inner).__name__}: {getattr(inner, 'strerror', None) or 'no answer'}"
 
 
-def _told(row: Any) -> dict[str, Any]:
+def _payload(row: Any) -> dict[str, Any]:
     """What a receiver gets."""
     path = f"/m/{quote(row.model, safe='')}"
     paths = {INCIDENT: f"{path}/incidents/{row.subject}", DRIFT: f"{path}/watch"}

@@ -79,10 +79,10 @@ class People:
     def issue(self, name: str, role: str, *, by: str, days: float | None = None) -> str:
         """A new token for a person, known or not; an older one is void, with its sessions."""
         if role not in ROLES:
-            raise UserError(f"A role is one of {', '.join(ROLES)}, got {role!r}.")
+            raise UserError(f"role must be one of {', '.join(ROLES)}, got {role!r}.")
         name = texts.name(name)
         if days is not None and not 0 < days <= _MOST_DAYS:
-            raise UserError(f"A token lasts up to {_MOST_DAYS:,} days, got {days}.")
+            raise UserError(f"A token can last at most {_MOST_DAYS:,} days, got {days}.")
         token, table = secrets.token_urlsafe(32), schema.people
         expires = None if days is None else now() + days * _DAY
         person = {"name": name, "role": role, "token": _hash(token), "at": now()}
@@ -123,7 +123,7 @@ class People:
         with self._store.writing() as connection:
             gone = connection.execute(delete(schema.people).where(schema.people.c.name == name))
             if not gone.rowcount:
-                raise Missing(f"There is nobody called {name!r}.")
+                raise Missing(f"{name!r} does not have a token.")
             connection.execute(delete(schema.sessions).where(schema.sessions.c.name == name))
             connection.execute(audit_entry(by, "token revoked", name=name))
         self._kept.clear()

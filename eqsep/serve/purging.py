@@ -36,9 +36,7 @@ class Purging:
         plan = self._ledger.detector(live).plan_
         column = entity_column(settings, plan)
         if column is None:
-            raise UserError(
-                f"The model {name!r} has no column for the entity of a row: set its entity first."
-            )
+            raise UserError(f"The model {name!r} has no entity column: set one first.")
         is_run = run_columns(plan)[0] == column
         lessons, learnt = self._lessons(name, column, entity)
         done: list[int] = []

@@ -76,7 +76,7 @@ class Store:
         except (exc.DatabaseError, exc.InterfaceError, exc.TimeoutError) as error:
             self._could_write = self._could_write and options.get("reads", False)
             reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-            raise Unavailable(f"The database cannot be used now: {reason.rstrip('.')}.") from error
+            raise Unavailable(f"The database is unavailable: {reason.rstrip('.')}.") from error
 
     def write(self, *statements: UpdateBase) -> int:
         """Execute statements in one transaction; how many rows the last one changed."""
@@ -145,7 +145,7 @@ def _engine(url: str) -> sa.Engine:
         engine = sa.create_engine(parsed, **options)
     except (exc.ArgumentError, exc.NoSuchModuleError) as error:
         raise UserError(
-            f"No database is at {url!r}: expected sqlite:///FILE or "
+            f"{url!r} is not the URL of a database: expected sqlite:///FILE or "
             f"postgresql+psycopg://USER:PASSWORD@HOST/NAME."
         ) from error
     except ModuleNotFoundError as error:
@@ -154,8 +154,8 @@ def _engine(url: str) -> sa.Engine:
         ) from error
     except OSError as error:
         raise UserError(
-            f"The database {parsed.database} cannot be used: {error.strerror}. Expected a file in "
-            f"a folder that can be written."
+            f"Cannot use the database {parsed.database}: {error.strerror}. Expected a file in a "
+            f"writable folder."
         ) from error
     if engine.dialect.name == "sqlite":
         sa.event.listen(engine, "connect", _set_up_sqlite)
@@ -194,6 +194,6 @@ def _migrate(engine: sa.Engine) -> None:
                 command.stamp(config, "head")
     except exc.DBAPIError as error:
         raise UserError(
-            f"The database {engine.url.render_as_string()} cannot be used: {error.orig}. Expected "
-            f"one that can be written, empty or with the tables of eqsep."
+            f"Cannot use the database {engine.url.render_as_string()}: {error.orig}. Expected a "
+            f"writable one, empty or with eqsep's tables."
         ) from error

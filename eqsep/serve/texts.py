@@ -24,16 +24,16 @@ def name(text: str, *, what: str = "A name", most: int = MOST_NAME) -> str:
     # Composed (NFC), so that two that look the same are the same.
     found = unicodedata.normalize("NFC", text).strip()
     if not 0 < len(found) <= most or not found.isprintable():
-        raise Invalid(f"{what} has 1 to {most} printable characters, got {_shown(text)}.")
+        raise Invalid(f"{what} must have 1 to {most} printable characters, got {_shown(text)}.")
     return found
 
 
 def value(text: str) -> str:
     """A value of a row, or the name of a column: it may hold anything but U+0000."""
     if "\0" in text:
-        raise Invalid("A text cannot hold the character U+0000.")
+        raise Invalid("Text cannot contain the character U+0000.")
     if len(text) > MOST_VALUE:
-        raise Invalid(f"A text has at most {MOST_VALUE} characters here, got {len(text):,}.")
+        raise Invalid(f"Text must have at most {MOST_VALUE} characters here, got {len(text):,}.")
     return text
 
 
@@ -41,9 +41,9 @@ def note(text: str) -> str:
     """A text of several lines, or none, as it is stored."""
     found = unicodedata.normalize("NFC", text).strip()
     if len(found) > MOST_NOTE:
-        raise Invalid(f"A note has at most {MOST_NOTE:,} characters, got {len(found):,}.")
+        raise Invalid(f"A note must have at most {MOST_NOTE:,} characters, got {len(found):,}.")
     if any(unicodedata.category(c) in ("Cc", "Cs") for c in found.translate(_IN_NOTES)):
-        raise Invalid("A note cannot hold control characters.")
+        raise Invalid("A note cannot contain control characters.")
     return found
 
 

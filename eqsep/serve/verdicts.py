@@ -130,9 +130,9 @@ def _few_rows(model: Model, kind: str) -> tuple[str, ...]:
     if not model.namer.has_promise or n >= needed:
         return ()
     return (
-        f"Few rows of {kind!r} so far: {n} with these. From {needed} on, at most {rate:.0%} of "
-        f"its alarms are called unseen; until then more may be, and names may change with each "
-        f"verdict.",
+        f"Few rows of {kind!r} so far: {n} including these. From {needed} rows on, at most "
+        f"{rate:.0%} of its alarms are named unseen; until then it may be more, and names may "
+        f"change with each verdict.",
     )
 
 
@@ -247,7 +247,7 @@ class Verdicts:
             taught = select(table.c.row, table.c.by).where(standing, table.c.verdict.in_(TEACHING))
             first = connection.execute(taught).first()
             if first is not None:
-                raise Conflict(f"{first.by} has just judged row {first.row}: look at it again.")
+                raise Conflict(f"{first.by} has just judged row {first.row}: reload it.")
             connection.execute(update(table).where(standing).values(undone_at=now(), undone_by=by))
             values = {**said, "model": model, "note": note, "by": by, "at": now()}
             rows = [{"row": number, "version": version} | values for number in numbers]
@@ -278,7 +278,7 @@ class Verdicts:
         verdicts = [self.get(number) for number in numbers]
         for verdict in verdicts:
             if verdict.undone_at is not None:
-                raise Conflict(f"Verdict {verdict.id} was taken back by {verdict.undone_by}.")
+                raise Conflict(f"Verdict {verdict.id} was already undone by {verdict.undone_by}.")
         model = _one_model(self._alarms.some([verdict.row for verdict in verdicts]))
         lessons = {verdict.version for verdict in verdicts}
         for lesson in sorted(lessons, key=lambda version: -(version or 0)):  # the newest first
@@ -290,7 +290,7 @@ class Verdicts:
         alarms = self._alarms.some([verdict.row for verdict in verdicts])
         numbers, lesson = [verdict.id for verdict in verdicts], verdicts[0].version
         is_whole = {v.id for v in self._found(schema.verdicts.c.version == lesson)} == {*numbers}
-        note = f"verdicts taken back: {', '.join(map(str, numbers))}"
+        note = f"verdicts undone: {', '.join(map(str, numbers))}"
 
         def write(connection: Connection, version: int | None, _: Detector | None) -> None:
             table = schema.verdicts
@@ -298,7 +298,7 @@ class Verdicts:
             values = {"undone_at": now(), "undone_by": by, "undone_version": version}
             undone = connection.execute(update(table).where(mine).values(**values))
             if undone.rowcount != len(numbers):
-                raise Conflict("Somebody has just taken back one of these verdicts: look again.")
+                raise Conflict("Somebody has just undone one of these verdicts: reload them.")
             connection.execute(audit_entry(by, "undone", verdicts=numbers))
             rows = [alarm.id for alarm in alarms]
             connection.execute(_rows(rows).values(state=OPEN, now_version=0))  # to be refreshed
@@ -410,7 +410,7 @@ class Verdicts:
     ) -> tuple[list[Alarm], str | None]:
         """The rows of a verdict, and the kind of true alarms; an error if it cannot be given."""
         if verdict not in VERDICTS:
-            raise UserError(f"A verdict is one of {', '.join(VERDICTS)}; got {verdict!r}.")
+            raise UserError(f"verdict must be one of {', '.join(VERDICTS)}, got {verdict!r}.")
         if not 0 < len(set(numbers)) == len(numbers) <= MOST_AT_ONCE:
             raise UserError(
                 f"Expected 1 to {MOST_AT_ONCE:,} different rows to judge, got {len(numbers):,}."
@@ -422,8 +422,8 @@ class Verdicts:
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
                 raise Conflict(
-                    f"Row {alarm.id} was judged by {alarm.verdict.by} already "
-                    f"({alarm.verdict.verdict}): take that back first, alone or with its batch."
+                    f"{alarm.verdict.by} has already judged row {alarm.id} "
+                    f"({alarm.verdict.verdict}): undo that first, alone or with its batch."
                 )
         return alarms, kind if verdict == TRUE else None
 
@@ -440,17 +440,17 @@ def _kind(text: str, *, known: Collection[str]) -> str:
     if text in known:
         return text
     reserved = (NORMAL, UNSEEN, *VERDICTS[1:])
-    kind = texts.name(text, what="The name of a kind", most=texts.MOST_KIND)
+    kind = texts.name(text, what="A kind name", most=texts.MOST_KIND)
     if kind.casefold() in reserved or OR in kind:
         raise texts.Invalid(
-            f"{kind!r} cannot be the name of a kind: {', '.join(reserved)} and names with "
-            f"{OR.strip()!r} in them have a meaning of their own. Choose another."
+            f"{kind!r} cannot be a kind name: {', '.join(reserved)} and names that contain "
+            f"{OR.strip()!r} are reserved. Choose another."
         )
     if kind in known:
         return kind
     same = [name for name in known if name.casefold() == kind.casefold()]
     if same:
-        raise texts.Invalid(f"There is a kind {same[0]!r}, much like {kind!r}: use it.")
+        raise texts.Invalid(f"The kind {same[0]!r} exists and is much like {kind!r}: use it.")
     return kind
 
 

@@ -205,25 +205,25 @@ def _advice(watch: Watch, recent: Recent | None) -> dict[str, Any]:
     """What is wrong, if anything, what to do, and what to know where nothing is wrong."""
     if watch.broken_at is not None:
         moved = ", ".join(column for column, _ in watch.shifts[:3])
-        broken = "Rows that raise no alarm no longer look like those that were learnt"
+        broken = "Rows without an alarm no longer look like the rows learnt"
         if watch.promised is not None:
-            broken += f": the promised {watch.promised:.1%} of false alarms does not hold"
+            broken += f": the promised false-alarm rate of {watch.promised:.1%} does not hold"
         advice = (
             f"Look at the columns that have moved ({moved}). If the new rows are normal, judge "
-            f"rows of the queue, or fit again with recent rows; if not, look at the alarms."
+            f"rows from the queue or fit again with recent rows. If not, look at the alarms."
         )
         return {"banner": f"{broken}.", "advice": advice}
     if recent is None or not recent.too_many or watch.promised is None:
         return {}
     many = (
-        f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, where "
-        f"{watch.promised:.1%} of normal ones may."
+        f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm; the promise "
+        f"allows {watch.promised:.1%} of normal rows."
     )
     if recent.alarm_rate > MOST_REAL:
-        changed = "Hardly all of these are anomalies: normal rows may have changed."
+        changed = "They can hardly all be anomalies: normal rows may have changed."
         return {"banner": many, "advice": f"{changed} Judge some of the latest alarms to find out."}
     note = (
-        f"{many} Rows without an alarm look as they did, so the others are anomalies, or normal "
-        f"rows of a new sort: judge some of the latest alarms to find out."
+        f"{many} Rows without an alarm have not changed, so the alarms are anomalies or a new "
+        f"sort of normal row: judge some of the latest ones to find out."
     )
     return {"note": note}

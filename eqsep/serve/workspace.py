@@ -25,17 +25,17 @@ def make_folder(folder: Path) -> None:
 
 
 class Workspace:
-    """A store and what works on it; the API, the console and the MCP server only call these.
+    """A database and everything that works on it, for the API, the console and the MCP server.
 
     Parameters
     ----------
     url : str
-        Of the database, as SQLAlchemy takes it: "sqlite:///folder/eqsep.db",
+        The URL of the database for SQLAlchemy: "sqlite:///folder/eqsep.db",
         "postgresql+psycopg://host/name".
     keep_quiet : float, default=0.05
-        The share of rows without an alarm that is stored, at random.
+        The share of rows without an alarm that is stored, chosen at random.
     workers : int, default=1
-        How many processes serve this store.
+        How many processes serve this database.
 
     Examples
     --------
@@ -75,7 +75,7 @@ class Workspace:
         return cls(f"sqlite:///{folder.resolve() / DATABASE}")
 
     def close(self) -> None:
-        """Save the monitors, if the database works, and close it."""
+        """Save the monitors if the database is available, and close it."""
         with suppress(Unavailable):  # they were saved a while ago
             self.watching.save()
         self.store.close()

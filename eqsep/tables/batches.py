@@ -144,7 +144,7 @@ _POPPED: dict[str, Callable[[Any, str], Batch]] = {
 
 def _no_column(label: str, names: list[Any]) -> str:
     return (
-        f"There is no column {label!r} of labels: the columns are {quoted(map(str, names))}. Pass "
+        f"The label column {label!r} is missing: the columns are {quoted(map(str, names))}. Pass "
         f"the name of one of them as y, or None where no row is labelled."
     )
 

@@ -82,7 +82,7 @@ class Encoder:
         dropped = id_columns(table, max_new=max_new)
         if len(dropped) == len(table.columns):
             raise UserError(
-                f"There is no column to encode: expected one that is not an id, got "
+                f"No column to encode: expected at least one that is not an id, got "
                 f"{_listed(dropped)}.",
                 hint=f"{_CONVERT}, a decimal comma to a point too{keeps_ids}.",
                 topic="no_column",

@@ -412,7 +412,7 @@ def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
     group, group_name = _given(table, groups, "groups")
     when, time_name = _given(table, time, "time")
     if not kept:
-        raise UserError("There is no column besides those of groups and time: nothing to learn.")
+        raise UserError("The table has only groups and time: expected a column to learn.")
     found = RowGroups(
         np.zeros(table.n_rows, dtype=np.uint64) if group is None else _group_hashes(group),
         np.zeros(table.n_rows) if when is None else _times(when),

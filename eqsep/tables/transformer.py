@@ -14,19 +14,19 @@ _FORMS = {"quantile": ("quantile",), "standard": ("standard",), "both": BOTH}
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
-    """Mixed tables as matrices of floats in which values that training did not have stay visible.
+    """Encodes mixed tables as matrices of floats in which values unseen in training stay visible.
 
     Parameters
     ----------
     numeric_encoding : {"quantile", "standard", "both"}, default="quantile"
         Numbers as ranks among the training values, as robust deviations from the median, or both.
     max_categories : int, default=100
-        The most names of a column that get their own output, the most frequent first.
+        How many names of a column get their own output, at most; the most frequent first.
     min_count : int, default=2
-        The rows that a name needs for its own output. Other names share the output "rare".
+        How many rows a name needs for its own output. Other names share the output "rare".
     max_new : float, default=0.5
         Drop a column of more than 20 names, with a warning, if more than this share of its values
-        occur once, as ids do: that estimates how often the next row brings a new name.
+        occur once, as ids do. This share estimates how often the next row brings a new name.
 
     Attributes
     ----------
@@ -39,15 +39,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
     source_ : ndarray of shape (n_outputs,)
         The index of the input column that each output comes from.
     notation_ : dict
-        How text wrote the columns that it did not write plainly.
+        The notation of text columns that are not written plainly.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         If the table of the fit has names other than the numbers 0, 1, …
 
     Notes
     -----
-    **Tables.** As a `Detector` takes them. Columns with names, kept as text, are matched by name in
-    any order: a missing one is an error, another one is ignored with a warning. If only one of the
+    **Tables.** As for a `Detector`. Columns with names, kept as text, are matched by name in any
+    order: a missing one is an error, an unknown one is ignored with a warning. If only one of the
     two tables has names, they are matched by position, with a warning; the numbers 0, 1, … of a
     frame are positions and names. In a list of dicts, a key that some rows lack is a missing value.
 
@@ -56,12 +56,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
     A constant column is at 0.5 (standard: 0), and any other value jumps away from it.
 
     **Missing values.** If training has them, they are at 0.5 (standard: 0), and one more output
-    marks them. If not, they are outside all of training: a rank of -2, or 8 deviations below the
-    least value.
+    marks them. If not, they lie outside the training range: a rank of -2, or 8 deviations below
+    the lowest value.
 
-    **Names.** Categories, truth values and strings: one output for each frequent name, one for
+    **Names.** Categories, booleans and strings: one output for each frequent name, one for
     rare names, one for missing ones if training has them, and one for new names, which is 2 for
-    them: a new name is farther from every known name than these are from each other. A column
+    them: a new name is farther from every known name than known names are from each other. A column
     without values in training is a column of names, so any value in it is new.
 
     **Dates.** The time elapsed as a number, and sine and cosine of the time of day, if it varies,
@@ -131,7 +131,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
         return self.encoder_.transform(X, name=type(self).__name__)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The outputs' names: the column's, then "=name", or ":" and what the output says."""
+        """The names of the outputs: the column, then "=name", or ":" and what the output means."""
         check_is_fitted(self)
         names = self.encoder_.column_names
         if input_features is not None:
@@ -153,10 +153,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
         return np.array(found, dtype=object)
 
     def describe(self, column: int | str, value: float) -> str:
-        """What a value of an output, by position or name, says in words and units of the table."""
+        """What a value of an output (by position or name) means, in the table's units."""
         outputs = self.get_feature_names_out().tolist()
         if isinstance(column, str) and column not in outputs:
-            raise UserError(f"There is no output {column!r}: expected one of {outputs}.")
+            raise UserError(f"Unknown output {column!r}: expected one of {outputs}.")
         j = outputs.index(column) if isinstance(column, str) else range(len(outputs))[column]
         return self.encoder_.describe(j, value)
 

@@ -14,7 +14,7 @@ def router(pages: Pages) -> APIRouter:
 
     @routes.get("/login")
     def login(error: str = "", next: str = "/") -> Response:
-        problem = "This token is not known: copy all of it." if error else ""
+        problem = "Unknown token: check that you copied all of it." if error else ""
         return pages.bare("login.html", problem=problem, next=next)
 
     routes.get("/static/{name:path}")(pages.assets.answer)

@@ -34,7 +34,7 @@ _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # fil
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
-_IN_DOUBT = f"named with a probability below {DOUBTED:.0%}: a verdict tells the kind"
+_IN_DOUBT = f"named with a probability below {DOUBTED:.0%}: a verdict would settle the kind"
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
 
@@ -51,7 +51,7 @@ def _query(chosen: dict[str, str], first: dict[str, str]) -> str:
 
 def _filter(chosen: dict[str, str]) -> Filter:
     if chosen["by"] not in ("incident", "alarm"):
-        raise UserError(f"The filter by is one of incident, alarm, got {chosen['by']!r}.")
+        raise UserError(f"by must be incident or alarm, got {chosen['by']!r}.")
     return read(Filter, {name: text for name, text in chosen.items() if name != "by"})
 
 
@@ -170,11 +170,11 @@ def add_routes(pages: Pages) -> None:
     def rename(by: Judge, model: str, form: Posted) -> Values:
         ids, (new,) = _numbers(form, "id", what="a row"), fields(form, "name")
         if not ids:
-            raise UserError("Select the groups to rename: none is selected.")
+            raise UserError("No group is selected: select the groups to rename.")
         n = ws.alarms.rename_groups(model, ids, new)
         ws.people.log(by, "groups named", model=model, rows=ids, name=new)
-        called = f"called {new!r}" if new else "without a name"
-        one = ": they are one group now" if new and n > 1 else ""
+        called = f"named {new!r}" if new else "without a name"
+        one = ", and merged" if new and n > 1 else ""
         return {"detail": f"{plural(n, 'group')} {called}{one}."}
 
     @pages.screen("/m/{model}/judge", "judge.html", heading="Judge", enough=_ENOUGH)
@@ -200,12 +200,12 @@ class _Judgement(NamedTuple):
 def _judgement(form: FormData) -> _Judgement:
     ids, choice = _numbers(form, "id", what="a row"), str(form.get("choice", ""))
     if not ids:
-        raise UserError("Select the alarms that the verdict is for: none is selected.")
+        raise UserError("No alarm is selected: select those to judge.")
     word, _, name = choice.partition(":")
     new, note = fields(form, "new_kind", "note")
     kind = None if word == "verdict" else name if word == "kind" else new
     if kind == "":
-        raise UserError("Name the new kind: its name is empty.")
+        raise UserError("Enter a name for the new kind.")
     verdict = name if word == "verdict" else TRUE
     return _Judgement(ids=ids, choice=choice, verdict=verdict, kind=kind, note=note)
 
@@ -235,7 +235,7 @@ def _add_verdicts(pages: Pages) -> None:
         after = ws.alarms.standing(model)
         pairs = [(before[number], now) for number, now in after.items() if number in before]
         counts = (
-            ("open alarm", "with another name", sum(_is_renamed(*pair) for pair in pairs)),
+            ("open alarm", "renamed", sum(_is_renamed(*pair) for pair in pairs)),
             ("open alarm", "no longer in the inbox", sum(a.alarm > b.alarm for a, b in pairs)),
             ("quiet row", "in the inbox now", sum(a.alarm < b.alarm for a, b in pairs)),
         )
@@ -308,7 +308,7 @@ def _add_verdicts(pages: Pages) -> None:
             given["column"] = ""
         made = ws.exemptions.add(model, read(Exempted, given), by=by)
         n = ws.exemptions.covered(model).get(made.id, 0)
-        return {"detail": f"{plural(n, 'open alarm')} left the inbox. Verdicts lists exemptions."}
+        return {"detail": f"{plural(n, 'open alarm')} left the inbox. See Verdicts."}
 
     @pages.routes.post("/m/{model}/exemptions/revoke")
     def revoke(by: Judge, model: str, form: Posted) -> Response:
@@ -320,7 +320,7 @@ def _add_verdicts(pages: Pages) -> None:
     def assign(by: Judge, form: Posted) -> Values:
         ids, (to,) = _numbers(form, "id", what="a row"), fields(form, "to")
         if not ids:
-            raise UserError("Select the alarms to assign: none is selected.")
+            raise UserError("No alarm is selected: select those to assign.")
         ws.alarms.assign(ids, to or None)
         ws.people.log(by, "assigned", rows=ids, to=to)
         return {"detail": f"{plural(len(ids), 'alarm')} assigned to {to or 'nobody'}"}

@@ -21,7 +21,7 @@ from eqsep.serve.web import guards
 from eqsep.serve.web.guards import Admin, Judge
 
 _MOST = 180  # minutes that are shown
-ROLES = (("view", "look"), ("judge", "and give verdicts"), ("admin", "and everything else"))
+ROLES = (("view", "look"), ("judge", "also give verdicts"), ("admin", "everything"))
 _ENTRIES = 100
 
 
@@ -44,7 +44,7 @@ def add_routes(pages: Pages) -> None:
         ws.verdicts.rename(model, old, new, by=by)
         return go(model, "model")
 
-    @pages.part("/m/{model}/revert", "panel_revert.html", "GET", heading="Going back")
+    @pages.part("/m/{model}/revert", "panel_revert.html", "GET", heading="Revert")
     def asked(request: Request, _: Admin, model: str) -> Values:
         version = ledger.version(_version(request.query_params))
         reopened, again = ws.verdicts.swayed(model, version.id)
@@ -88,7 +88,7 @@ def _facts(model: Model) -> list[tuple[str, str]]:
     held_out = plural(len(model.calibration.counting), "normal row")
     promise = f"{share(model.promise.false_alarm_rate)} of new normal rows raise an alarm"
     if not model.rank:
-        promise = f"none: too few rows calibrate for {share(model.promise.false_alarm_rate)}"
+        promise = f"none: too few held-out rows for {share(model.promise.false_alarm_rate)}"
     expected = model.namer.expected
     return [
         ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
@@ -159,7 +159,7 @@ def _add_settings(pages: Pages) -> None:
     def revoke(by: Admin, form: Posted) -> Values:
         name = str(form.get("name", ""))
         ws.people.revoke(name, by=by)
-        return {"said": f"The token of {name} no longer lets anybody in."}
+        return {"said": f"The token of {name} is revoked."}
 
     @form("/settings/sessions")
     def end(by: Admin, form: Posted) -> Values:
@@ -172,7 +172,7 @@ def _add_settings(pages: Pages) -> None:
         changes["gap"] = _minutes(*fields(form, "gap"))
         ws.ledger.set_settings(model, **changes)
         ws.people.log(by, "settings", model=model, **changes)
-        return {"said": "Saved: it holds for rows that arrive from now on."}
+        return {"said": "Saved for rows that arrive from now on."}
 
     @form("/m/{model}/notices")
     def subscribe(by: Admin, model: str, form: Posted) -> Values:
@@ -183,20 +183,20 @@ def _add_settings(pages: Pages) -> None:
             given["mail_server"] = kept
         wanted = read(Subscription, given | {"events": form.getlist("event")})
         secret = ws.notices.subscribe(model, wanted, by=by)
-        signed = f" What is posted is signed with the secret {secret}" if wanted.url else ""
-        return {"said": f"Saved: it holds for what happens from now on.{signed}"}
+        signed = f" Requests are signed with the secret {secret}" if wanted.url else ""
+        return {"said": f"Saved for events from now on.{signed}"}
 
     @form("/m/{model}/notices/test")
     def test(by: Admin, model: str) -> Values:
         ws.notices.test(model)
         ws.people.log(by, "notices tested", model=model)
-        return {"said": "A test is on its way: the log below will show it."}
+        return {"said": "Sending a test: its result will appear below."}
 
     @form("/m/{model}/purge")
     def purge(by: Admin, model: str, form: Posted) -> Values:
         entity, again = fields(form, "entity", "again")
         if not entity or entity != again:
-            raise UserError("Write the entity twice, the same both times: nothing was deleted.")
+            raise UserError("Nothing was deleted: enter the same entity in both fields.")
         done = ws.purging.purge(model, entity, by=by)
         forgotten = f"{plural(done.lessons, 'lesson')} forgotten"
         return {"said": f"{plural(done.rows, 'row')} deleted, {forgotten}."}

@@ -45,7 +45,7 @@ def hue(kind: str) -> str:
 def fitting(fit: Fit, p_value: float | None) -> str:
     """How well a row fits a kind, in words."""
     if p_value is None:
-        return "not known"
+        return "unknown"
     if p_value <= 1 / (min(fit.n_rows, fit.n_needed) + 1) + 1e-9:
         return "unlike its rows"
     return "like most of its rows" if p_value >= 0.5 else "like a few of its rows"
@@ -93,7 +93,7 @@ def percent(probability: float) -> str:
 
 def certainty(alarm: Alarm) -> str:
     """How probable the name of an alarm is, in words."""
-    given = "" if alarm.now.kind == UNSEEN else ", if it is of a seen kind"
+    given = "" if alarm.now.kind == UNSEEN else ", if its kind was seen"
     probability = alarm.now.kind_probability
     name = f"{first_name(alarm.now.kind)} with a probability of"
     return "" if probability is None else f"{name} {percent(probability)}{given}"
@@ -151,7 +151,7 @@ class Assets:
 async def _posted(request: Request) -> FormData:
     form = await request.form()
     if any("\0" in text for _, text in form.multi_items() if isinstance(text, str)):
-        raise Invalid("A text cannot hold the character U+0000.")
+        raise Invalid("Text cannot contain the character U+0000.")
     return form
 
 
@@ -252,7 +252,7 @@ class Pages:
             values: Values = {"problem": problem, "again": status == 409}  # it is out of date
             return HTMLResponse(self._rendered("panel_problem.html", values), status)
         values = {"problem": problem, "again": False, "status": status, "model": None}
-        return self.show(request, "problem.html", heading="A problem", **values)
+        return self.show(request, "problem.html", heading="Error", **values)
 
 
 def path_of(model: str) -> str:

@@ -51,7 +51,7 @@ Ids = Annotated[list[Number], Field(min_length=1, max_length=10_000)]
 
 
 class Answers(BaseModel, Generic[One]):
-    """An answer for each row; null for a bad one, which is in `errors`."""
+    """An answer for each row; null for an invalid one, which is listed in `errors`."""
 
     model: str
     answers: list[One | None]
@@ -62,8 +62,8 @@ def _responses(model: type) -> dict[int | str, dict[str, Any]]:
     """The responses of a route for rows, for OpenAPI."""
     return {
         200: {"model": model},
-        422: {"model": model, "description": "All rows are bad."},
-        503: {"description": "Too many rows wait: retry after Retry-After."},
+        422: {"model": model, "description": "All rows are invalid."},
+        503: {"description": "Too many rows are waiting: retry after Retry-After."},
     }
 
 
@@ -121,7 +121,7 @@ def _explained(service: Service, name: str, checked: CheckedRows, top: int) -> l
 def _json(name: str, answers: list[Any], errors: list[RowError]) -> Response:
     body: dict[str, Any] = {"model": name, "answers": answers, "errors": errors}
     if not any(answers):
-        body["error"] = f"None of the rows can be taken: {errors[0].error}."
+        body["error"] = f"No row can be read: {errors[0].error}."
     return Response(orjson.dumps(body), 200 if any(answers) else 422, media_type=JSON)
 
 
@@ -132,18 +132,18 @@ class Body(Asked):
 
 
 class Paged(Asked):
-    """Which of several are asked for."""
+    """Which part of a list to return."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     offset: Number = 0
 
 
 class Sought(Filter, Paged):
-    """Which alarms are asked for; an assignee of "" is nobody."""
+    """Which alarms to return; an assignee of "" means nobody."""
 
 
 class Review(Reviewed, Paged):
-    """Which verdicts are asked for."""
+    """Which verdicts to return."""
 
 
 class Judgement(Body):
@@ -156,13 +156,13 @@ class Judgement(Body):
 
 
 class Undone(Body):
-    """Verdicts to undo, by their numbers."""
+    """The numbers of the verdicts to undo."""
 
     verdicts: Ids
 
 
 class Taught(Body):
-    """Rows and their labels: kinds, or "normal". `judged` rows had raised an alarm before."""
+    """Rows and their labels: kinds, or "normal". Set `judged` if the rows had raised an alarm."""
 
     rows: Annotated[list[Any], Field(json_schema_extra={"items": _ROW})]
     labels: list[Text]
@@ -171,7 +171,7 @@ class Taught(Body):
 
 
 class Assignment(Body):
-    """Who looks at rows; null is nobody."""
+    """Who looks at the rows; null means nobody."""
 
     rows: Ids
     assignee: Text | None
@@ -192,7 +192,7 @@ class Remark(Body):
 
 @dataclass(frozen=True)
 class Judged:
-    """An alarm with its reasons, and all verdicts on it, also those undone."""
+    """An alarm with its reasons and all its verdicts, including undone ones."""
 
     alarm: Alarm
     verdicts: list[Verdict]
@@ -200,7 +200,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class ToJudge:
-    """Rows whose labels would help most, and the share of anomalies that are missed."""
+    """Rows that would help most if labelled, and the share of anomalies that are missed."""
 
     offered: list[Offered]
     missed: Share
@@ -211,12 +211,12 @@ def _alarms(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/models/{name}/alarms")
     def alarms(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Page:
-        """The alarms of a model that pass the filter, the newest first."""
+        """The alarms of a model that match the filter, newest first."""
         return ws.alarms.inbox(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.get("/models/{name}/incidents")
     def incidents(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Incidents:
-        """The alarms that pass the filter, folded by entity and time: the latest incident first."""
+        """The alarms that match the filter, folded by entity and time; latest incident first."""
         return ws.folding.incidents(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.get("/models/{name}/incidents/{id}")
@@ -226,19 +226,19 @@ def _alarms(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/models/{name}/groups")
     def groups(_: Viewer, name: str) -> list[Group]:
-        """Open alarms of unseen kinds, in groups that look alike."""
+        """Open alarms of unseen kinds, grouped by similarity."""
         return ws.alarms.groups(name)
 
     @routes.post("/models/{name}/groups")
     def name_groups(by: Judge, name: str, asked: GroupsNamed) -> list[Group]:
-        """Name the groups of some alarms: groups with the same name are one."""
+        """Name the groups of some alarms; groups with the same name are merged."""
         ws.alarms.rename_groups(name, asked.rows, asked.name)
         ws.people.log(by, "groups named", model=name, rows=asked.rows, name=asked.name)
         return ws.alarms.groups(name)
 
     @routes.get("/models/{name}/queue")
     def queue(_: Viewer, name: str, limit: Limit = 20) -> ToJudge:
-        """The rows whose labels would help most, and the share of anomalies that are missed."""
+        """The rows that would help most if labelled, and the share of anomalies missed."""
         return ToJudge(ws.queue.offered(name, limit=limit), ws.queue.missed(name))
 
     @routes.get("/models/{name}/watch")
@@ -254,12 +254,12 @@ def _alarms(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/alarms/{id}")
     def alarm(_: Viewer, id: Number) -> Judged:
-        """An alarm: its row, its reasons, its present score and its verdicts."""
+        """An alarm: its row, reasons, current score and verdicts."""
         return Judged(ws.alarms.explained(id), ws.verdicts.of_row(id))
 
     @routes.get("/alarms/{id}/alike")
     def alike(_: Viewer, id: Number, limit: Limit = 20) -> list[Alarm]:
-        """The alarms nearest to this one."""
+        """The alarms most similar to this one."""
         return ws.alarms.alike(id, limit=limit)
 
     @routes.post("/alarms/{id}/note")
@@ -274,23 +274,23 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/models/{name}/verdicts")
     def latest(_: Viewer, name: str, sought: Annotated[Review, Query()]) -> list[Verdict]:
-        """The latest verdicts that pass the filter, the newest first."""
+        """The latest verdicts that match the filter, newest first."""
         return ws.verdicts.latest(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.post("/verdicts")
     def give(by: Judge, asked: Judgement) -> Given:
-        """Give a verdict on one row or many; the model learns it before the answer comes."""
+        """Give a verdict on one or more rows; the model has learnt it when the response arrives."""
         given = asked.model_dump(include={"kind", "note"})
         return ws.verdicts.give(asked.rows, asked.verdict, by=by, **given)
 
     @routes.post("/verdicts/preview")
     def preview(_: Viewer, asked: Judgement) -> Preview:
-        """What a verdict would change: alarms that go, rows that rise. Nothing is stored."""
+        """What a verdict would change: alarms that clear, rows that alarm. Nothing is stored."""
         return ws.verdicts.preview(asked.rows, asked.verdict, kind=asked.kind)
 
     @routes.post("/verdicts/undo")
     def undo_all(by: Judge, asked: Undone) -> Version:
-        """Undo verdicts, all of one model: it forgets them."""
+        """Undo verdicts, all on one model, which forgets them."""
         return ws.verdicts.undo(asked.verdicts, by=by)
 
     @routes.post("/verdicts/{id}/undo")
@@ -300,7 +300,7 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/models/{name}/exemptions")
     def exemptions(_: Viewer, name: str) -> list[Exemption]:
-        """Alarms that are kept out of the inbox for a while, the newest first."""
+        """The exemptions that keep alarms out of the inbox for a while, newest first."""
         return ws.exemptions.all(name)
 
     @routes.post("/models/{name}/exemptions")
@@ -310,12 +310,12 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
 
     @routes.delete("/models/{name}/exemptions/{id}")
     def revoke(by: Judge, name: str, id: Number) -> None:
-        """End an exemption: the alarms that it has kept out of the inbox are open again."""
+        """End an exemption: the alarms it kept out of the inbox are open again."""
         ws.exemptions.revoke(name, id, by=by)
 
     @routes.post("/models/{name}/learn")
     def learn(by: Judge, name: str, asked: Taught) -> Version:
-        """Teach labelled rows, all or none."""
+        """Teach the model labelled rows: all of them, or none if one is invalid."""
         rows, n_labels = counted_rows(asked.rows, service.limits), len(asked.labels)
         if len(rows) != n_labels:
             raise UserError(f"Expected a label for each of {len(rows)} rows, got {n_labels}.")
@@ -329,19 +329,19 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
 
 
 class Wanted(Body):
-    """A version, by its number."""
+    """The number of a version."""
 
     version: Number
 
 
 class Shadow(Body):
-    """The version that scores as a shadow of the live one; null for none."""
+    """The version to run as a shadow of the live one; null for none."""
 
     version: Number | None
 
 
 class Settings(Body):
-    """Columns with a meaning for the service; a field that is left out does not change."""
+    """Columns that the service uses; a field that is left out does not change."""
 
     entity: Text | None = None
     time: Text | None = None
@@ -350,7 +350,7 @@ class Settings(Body):
 
 
 class Renamed(Body):
-    """A kind, and its new name; if that is the name of another kind, both become one."""
+    """A kind and its new name; the name of another kind merges the two."""
 
     old: Text
     new: Text
@@ -372,7 +372,7 @@ class Subject(Body):
 
 @dataclass(frozen=True)
 class Model:
-    """A model: its columns and what each is read as, its kinds, and its versions in use."""
+    """A model: its columns and how each is read, its kinds, and its versions in use."""
 
     name: str
     live: Version
@@ -386,7 +386,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Subscribed:
-    """The secret that signs what a webhook receives; it stays while the URL does."""
+    """The secret that signs webhook requests; it changes only with the URL."""
 
     secret: str
 
@@ -469,46 +469,46 @@ def _models(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/models/{name}/notices")
     def notices(_: Admin, name: str) -> list[Delivery]:
-        """What was sent of the model by webhook or e-mail, the newest first."""
+        """The notices sent by webhook or e-mail, newest first."""
         return ws.notices.deliveries(name)
 
     @routes.post("/models/{name}/notices")
     def subscribe(by: Admin, name: str, asked: Subscription) -> Subscribed:
-        """Tell a webhook, or people by e-mail, of incidents, new kinds and drift from now on."""
+        """Send incidents, new kinds and drift to a webhook or by e-mail from now on."""
         return Subscribed(ws.notices.subscribe(name, asked, by=by))
 
     @routes.get("/models/{name}/versions")
     def versions(_: Viewer, name: str, limit: Limit = 100) -> list[Version]:
-        """The log of a model, the newest version first."""
-        ws.ledger.live(name)  # an error if there is no such model
+        """The log of a model, newest version first."""
+        ws.ledger.live(name)  # an error if the model does not exist
         return ws.ledger.versions(name, limit=limit)
 
     @routes.post("/models/{name}/revert")
     def revert(by: Admin, name: str, asked: Wanted) -> Version:
-        """Go back to a version, bit for bit."""
+        """Revert to a version, bit for bit."""
         return ws.verdicts.revert(name, asked.version, by=by)
 
     @routes.post("/models/{name}/shadow")
     def shadow(by: Admin, name: str, asked: Shadow) -> Model:
-        """Let a version score as a shadow of the live one; null ends that."""
+        """Run a version as a shadow of the live one; null stops it."""
         ws.ledger.set_shadow(name, asked.version)
         ws.people.log(by, "shadow", model=name, version=asked.version)
         return _model(service, name)
 
     @routes.post("/models/{name}/merge", openapi_extra=_FILE)
     async def merge(request: Request, by: Admin, name: str) -> Version:
-        """Merge a model with the same feature map that has learnt elsewhere."""
+        """Merge a model that has the same feature map and learnt elsewhere."""
         content = await request.body()
         return await run_in_threadpool(lambda: ws.ledger.merge(name, model_of(content), by=by))
 
     @routes.post("/models/{name}/replay")
     def replay(_: Judge, name: str) -> Replay:
-        """Repeat the log of a model from its beginning, and compare."""
+        """Rebuild every version of a model from its log, and compare it with the stored one."""
         return ws.ledger.replay(name)
 
     @routes.post("/models/{name}/purge")
     def purge(by: Admin, name: str, asked: Subject) -> Purged:
-        """Forget what was learnt of an entity and delete its rows. This cannot be undone."""
+        """Delete an entity's rows and forget what was learnt from them. This cannot be undone."""
         return ws.purging.purge(name, asked.entity, by=by)
 
 
@@ -517,7 +517,7 @@ def _people(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/me")
     def me(request: Request) -> Person:
-        """The person of the token, with the role."""
+        """The person the token belongs to, with their role."""
         return person(request)
 
     @routes.get("/tokens")
@@ -527,7 +527,7 @@ def _people(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/tokens")
     def issue(by: Admin, asked: NewToken) -> Issued:
-        """Issue a token; it is in the answer, and nowhere else."""
+        """Issue a token; it is shown only in this response."""
         token = ws.people.issue(asked.name, asked.role, by=by, days=asked.days)
         return Issued(asked.name, asked.role, token)
 
@@ -540,7 +540,7 @@ def _people(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/sessions")
     def sessions(_: Admin) -> list[Session]:
-        """The browsers that people have signed in with."""
+        """The browsers that are signed in."""
         return ws.people.sessions()
 
     @routes.delete("/sessions/{id}")
@@ -550,7 +550,7 @@ def _people(routes: APIRouter, service: Service) -> None:
 
     @routes.get("/audit")
     def audit(_: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Entry]:
-        """Who did what, the newest first."""
+        """Who did what, newest first."""
         return ws.people.audit(limit=limit)
 
 

@@ -47,14 +47,14 @@ class Application(FastAPI):
 def create_app(
     ws: Workspace, *, limits: Limits | None = None, hosts: frozenset[str] | None = LOOPBACK
 ) -> Application:
-    """The service of a workspace as an ASGI application.
+    """The service for a workspace, as an ASGI application.
 
     Parameters
     ----------
     ws : Workspace
         It is closed when the application ends.
     limits : Limits, default=None
-        None is `Limits()`.
+        None means `Limits()`.
     hosts : frozenset of str or None
         The accepted Host headers, by default those of this machine; None accepts any.
     """

@@ -49,7 +49,7 @@ def person(request: Request) -> Person:
     """Who sent the request."""
     found = request.scope.get("person")
     if found is None:  # an open route
-        raise HTTPException(401, "A token is needed.")
+        raise HTTPException(401, "A token is required.")
     return found
 
 
@@ -57,7 +57,7 @@ def require(request: Request, role: str) -> Person:
     """Who sent the request, if the person has this role."""
     sender = person(request)
     if not sender.may(role):
-        raise HTTPException(403, f"This needs the role {role!r}: the token's is {sender.role!r}.")
+        raise HTTPException(403, f"This needs the role {role!r}; the token has {sender.role!r}.")
     return sender
 
 
@@ -136,7 +136,7 @@ class Guard:
         asked.scope["guard"] = self
         path = asked.scope["path"]
         if "\0" in path or b"%00" in asked.scope["query_string"]:
-            raise refused(422, "An address cannot hold the character U+0000.")
+            raise refused(422, "A URL cannot contain the character U+0000.")
         if path.startswith(OPEN):
             if not path.startswith(HEALTH):
                 self._wait(self.strangers, _address(asked))
@@ -149,7 +149,7 @@ class Guard:
             found = await self._signed_in(asked)
         if found is None:
             self._wait(self.strangers, _address(asked))
-            message = "A token is needed: Authorization: Bearer TOKEN."
+            message = "A token is required: Authorization: Bearer TOKEN."
             raise refused(401, message, www_authenticate="Bearer")
         self._wait(self.requests, found.name)
         asked.scope["person"] = found
@@ -180,7 +180,7 @@ class Guard:
                     body += message.get("body", b"")
                     has_more, is_short = message.get("more_body", False), len(body) <= most
         except TimeoutError as error:
-            raise refused(408, "The body of the request took too long.") from error
+            raise refused(408, "The request body took too long to arrive.") from error
         if not is_short:
             raise refused(413, f"Expected at most {most:,} bytes.", connection="close")
         asked.scope["body"] = bytes(body)  # for those who need no stream
@@ -192,7 +192,7 @@ class Guard:
         if found is None:
             seconds = self.attempts.take(address)
             if seconds:
-                raise _later(seconds, "Too many wrong tokens came from this address.")
+                raise _later(seconds, "Too many wrong tokens from this address.")
         return found
 
     async def _signed_in(self, asked: Request) -> Person | None:
@@ -255,7 +255,7 @@ def _check_csrf(asked: Request, body: bytes) -> None:
         given = fields.get("csrf", [""])[0]
     own = csrf_token(asked)
     if not own or not hmac.compare_digest(given.encode(), own.encode()):
-        raise refused(403, "The page is out of date, or not one of this service: load it again.")
+        raise refused(403, "The page is out of date or not from this service: reload it.")
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
@@ -280,7 +280,7 @@ def session_routes(ws: Workspace) -> APIRouter:
         origin, address = request.headers.get("origin"), _address(request)
         if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
             # A form of another site could log somebody in under another name.
-            raise refused(403, "Enter the token on the page of this service.")
+            raise refused(403, "Enter the token on this service's own page.")
         found = await guard.whose(token.strip(), address)
         if found is None:
             await run_in_threadpool(ws.people.log, "nobody", "login refused", address=address)

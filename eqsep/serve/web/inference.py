@@ -121,7 +121,7 @@ def mlflow(service: Service) -> APIRouter:
         """Score rows as MLflow's server takes them; `model` is needed if there are several."""
         names = [model] if model is not None else await run_in_threadpool(service.ws.ledger.names)
         if len(names) != 1:
-            raise UserError(f"Which model? There are {len(names)}: name one with ?model=NAME.")
+            raise UserError(f"The service has {len(names)} models: name one with ?model=NAME.")
         name = names[0]
         reader, body = await service.reader(name), await request.body()
         limits = service.limits
@@ -179,7 +179,7 @@ def _of_tensors(tensors: list[Any], most: int) -> list[dict[str, Any]]:
     columns = dict(map(_column, tensors))
     sizes = {len(values) for values in columns.values()}
     if len(sizes) > 1:
-        raise UserError(f"Expected tensors of one length, got lengths {sorted(sizes)}.")
+        raise UserError(f"Expected tensors of equal length, got lengths {sorted(sizes)}.")
     return _rows(columns)
 
 
@@ -190,11 +190,11 @@ def _column(tensor: Any) -> tuple[str, list[Any]]:
             raise TypeError
         values = [v[0] if isinstance(v, list) and len(v) == 1 else v for v in data]
         if list(shape) not in ([len(values)], [len(values), 1]):
-            raise UserError(f"The tensor {name!r} has {len(values)} values, not those of {shape}.")
+            raise UserError(f"Tensor {name!r} has {len(values)} values, but its shape is {shape}.")
     except (KeyError, TypeError) as error:
-        raise UserError('A tensor has "name", "shape" [n], "datatype" and "data".') from error
+        raise UserError('A tensor needs "name", "shape" [n], "datatype" and "data".') from error
     if datatype not in _KNOWN:
-        raise UserError(f"The tensor {name!r} is of an unknown datatype.")
+        raise UserError(f"The tensor {name!r} has an unknown datatype.")
     return name, values
 
 
@@ -213,7 +213,7 @@ def _of_frame(asked: dict[str, Any], names: Any) -> list[Any]:
         if not all(isinstance(values, list) for values in rows.values()):
             return [rows]
         if len({len(values) for values in rows.values()}) > 1:
-            raise UserError("Expected columns of one length.")
+            raise UserError("Expected columns of equal length.")
         return _rows(rows)
     if not isinstance(rows, list):
         raise UserError("Expected a list of rows.")

@@ -25,28 +25,28 @@ _FIELDS = 5  # fields of a request that an error names
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on requests.
+    """Limits on requests.
 
     Attributes
     ----------
     body, short, model : int
-        Bytes of a request with rows, of any other, and of a model file from an administrator.
+        Bytes in a request with rows, in any other, and in a model file from an administrator.
     rows, columns, values : int
-        Rows of a request, values of a row (with those that the model does not know), and of all.
+        Rows in a request, values in a row (including unknown columns), and values in all rows.
     text, decoded : int
-        Characters of a value; bytes of an Arrow stream's values, each counted where it occurs.
+        Characters in a value; bytes of an Arrow stream's values, counted at each occurrence.
     waiting : int
-        Rows that wait to be scored: beyond it, callers have to retry.
+        Rows waiting to be scored: beyond this, callers have to retry.
     seconds, head : float
-        Seconds to send and to score a request, and for its head, or the rest of a refused one.
+        Seconds to send and score a request, and to send its head, or the rest of a refused one.
     head_bytes, headers : int
-        Bytes and number of the headers of a request.
+        Total bytes and number of the headers of a request.
     connections, per_address : int
-        Connections of a process, and those from one address; behind a proxy, all are from its one.
+        Connections of a process, and from one address; behind a proxy, all share its address.
     requests, strangers : float
-        Requests a second with one token, and from an address without one; twice that at once.
+        Requests per second with one token, and from an address without one; bursts of twice that.
     attempts : float
-        Wrong tokens a minute from one address.
+        Wrong tokens per minute from one address.
     """
 
     body: int = 16 * 2**20
@@ -132,4 +132,4 @@ def problem(error: Exception) -> tuple[int, str, dict[str, str]]:
         return next((s for t, s in _STATUS.items() if isinstance(error, t)), 400), str(error), {}
     number = secrets.token_hex(4)
     _LOG.error("fault %s", number, exc_info=error)
-    return 500, f"Something went wrong: the log has it under {number}.", {}
+    return 500, f"Something went wrong: see the log for fault {number}.", {}

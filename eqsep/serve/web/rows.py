@@ -112,17 +112,17 @@ class RowReader:
             return f"missing columns: {quoted(absent)}. Pass null where a value is not known"
         for name in self._run:
             if row[name] is None:
-                return f"column {_shown(name)}: expected a value in every row, as it orders them"
+                return f"column {_shown(name)}: expected a value in every row, as windows need it"
         if len(row) > self._limits.columns:
             return f"expected at most {self._limits.columns:,} columns, got {len(row):,}"
         for name in row.keys() - self._names:
             if "\0" in name or len(name) > self._limits.text:
-                return f"column {_shown(name)}: a name cannot be this long, or hold U+0000"
+                return f"column {_shown(name)}: a name cannot be this long, or contain U+0000"
         for name, value in row.items():
             if type(value) not in _PLAIN:
                 return f"column {_shown(name)}: expected a single value, got {_shown(value)}"
             if type(value) is str and "\0" in value:
-                return f"column {_shown(name)}: a text cannot hold the character U+0000"
+                return f"column {_shown(name)}: text cannot contain the character U+0000"
             if type(value) is str and len(value) > self._limits.text:
                 most = f"expected at most {self._limits.text:,} characters, got {len(value):,}"
                 return f"column {_shown(name)}: {most}"
@@ -170,7 +170,7 @@ def csv_rows(body: bytes, limits: Limits, *, reader: RowReader) -> CheckedRows:
         lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
         names = next(lines, [])
         if len(set(names)) < len(names):
-            raise UserError("Expected every column's name once in the first line of the CSV.")
+            raise UserError("Expected each column name only once in the first line of the CSV.")
         values = counted_rows(list(islice(filter(None, lines), limits.rows + 1)), limits)
     except UnicodeDecodeError as error:
         raise UserError("Expected CSV in UTF-8.") from error
@@ -218,7 +218,7 @@ def arrow_rows(body: bytes, limits: Limits) -> list[dict[str, Any]]:
         with pa.ipc.open_stream(body) as stream:
             names = stream.schema.names
             if len(set(names)) < len(names) or len(names) > limits.columns:
-                raise UserError("Expected every column once, and not too many of them.")
+                raise UserError(f"Expected each column once, at most {limits.columns:,} in all.")
             columns: list[list[Any]] = [[] for _ in names]
             n_rows = n_bytes = 0
             for batch in stream:
@@ -235,7 +235,7 @@ def arrow_rows(body: bytes, limits: Limits) -> list[dict[str, Any]]:
     except UserError:
         raise
     except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError) as error:
-        raise UserError("Expected an Arrow stream that can be read.") from error
+        raise UserError("Expected a readable Arrow stream.") from error
     rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     return counted_rows(rows, limits)
 
@@ -254,7 +254,7 @@ def _values(column: Any) -> list[Any]:
     kind = column.type.value_type if is_coded else column.type
     if not any(is_it(kind) for is_it in _TYPES):  # before a dictionary of lists is written out
         raise UserError(
-            f"A column of type {kind} cannot be read: expected numbers, truth values, text, dates "
+            f"A column of type {kind} cannot be read: expected numbers, booleans, text, dates "
             f"or durations."
         )
     column = column.dictionary_decode() if is_coded else column
@@ -279,7 +279,7 @@ def _n_bytes(column: Any, limits: Limits) -> int:
         return _CELL * len(column)
     lengths = pc.binary_length(texts).cast(pa.int64())
     if (pc.max(lengths).as_py() or 0) > 4 * limits.text:
-        raise TooMany(f"Expected texts of at most {limits.text:,} characters.")
+        raise TooMany(f"Expected text of at most {limits.text:,} characters.")
     lengths = lengths.take(column.indices) if is_coded else lengths
     return _CELL * len(column) + int(pc.sum(lengths).as_py() or 0)
 
@@ -298,7 +298,7 @@ def _refuse_compressed(body: bytes) -> None:
             if at is not None:
                 table = at + int.from_bytes(metadata[at : at + 4], "little")
         if _field(metadata, table, 3) is not None:
-            raise UserError("Send the stream without compression: compressed ones are not taken.")
+            raise UserError("Send the stream without compression.")
 
 
 def _field(buffer: bytes, table: int, number: int) -> int | None:

@@ -66,8 +66,8 @@ class Serving:
         except OSError as error:
             sock.close()
             raise UserError(
-                f"{self.host}:{self.port} cannot be listened on: {error.strerror}. Pass another "
-                f"port, or 0 for any that is free."
+                f"Cannot listen on {self.host}:{self.port}: {error.strerror}. Pass another port, "
+                f"or 0 for any free one."
             ) from error
         sock.set_inheritable(True)
         return sock
@@ -92,7 +92,7 @@ def application_asked_for() -> FastAPI:
 
 @contextmanager
 def running(ws: Workspace, *, limits: Limits | None = None) -> Iterator[str]:
-    """A service in a thread of this process, at the address that is yielded.
+    """Run a service in a thread of this process, and yield its address.
 
     Examples
     --------

@@ -28,10 +28,10 @@ Take = Callable[[str, list[Row], bool], Sequence[Any]]  # model, rows, whether t
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _FIGURES = (  # of a model: the last is an attribute of its watch
-    ("eqsep_rows_total", "counter", "Rows taken in.", "rows"),
+    ("eqsep_rows_total", "counter", "Rows received.", "rows"),
     ("eqsep_alarms_total", "counter", "Rows that raised an alarm.", "alarms"),
     ("eqsep_alarm_rate", "gauge", "Share of alarms.", "alarm_rate"),
-    ("eqsep_promised_rate", "gauge", "Share promised of normal rows.", "promised"),
+    ("eqsep_promised_rate", "gauge", "Promised share of alarms among normal rows.", "promised"),
     ("eqsep_martingale", "gauge", "Evidence that rows have changed.", "martingale"),
     ("eqsep_model_version", "gauge", "The live version.", "version"),
 )
@@ -198,7 +198,7 @@ class Metrics:
         """All figures, as Prometheus reads them."""
         process, latency = {"process": str(os.getpid())}, "eqsep_request_seconds"
         lines = [*self._of_store()]
-        lines += _family("eqsep_waiting_rows", "gauge", "Rows that wait.", [(process, waiting)])
+        lines += _family("eqsep_waiting_rows", "gauge", "Rows waiting.", [(process, waiting)])
         refused = [(process, self._refused)]
         lines += _family("eqsep_refused_total", "counter", "Requests while busy.", refused)
         lines += _family(latency, "histogram", "Time to answer.", [])
@@ -288,7 +288,7 @@ class Service:
             good = await self.batcher.answers(model, checked.rows, keep=keep)
         except Busy as error:
             self.metrics.refuse()
-            message = "More rows wait than can be scored in time. Retry in 1 s."
+            message = "Too many rows are waiting to be scored. Retry in 1 s."
             raise refused(503, message, retry_after="1") from error
         self.metrics.observe(model, time.perf_counter() - start)
         answers, errors = checked.spread(good), list(checked.errors)

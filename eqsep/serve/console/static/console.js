@@ -39,8 +39,8 @@ function count() {
   const ticked = boxes().filter((box) => box.checked);
   const n = ticked.length;
   const alarms = ticked.reduce((sum, box) => sum + Number(box.dataset.alarms ?? 1), 0);
-  const told = alarms === n ? `${n} selected` : `${n} selected: ${alarms} alarms`;
-  for (const place of all("[data-selected]")) place.textContent = n ? told : "None selected";
+  const text = alarms === n ? `${n} selected` : `${n} selected: ${alarms} alarms`;
+  for (const place of all("[data-selected]")) place.textContent = n ? text : "None selected";
   const every = one("input[data-all='']");
   if (every) {
     every.checked = n > 0 && n === boxes().length;
@@ -58,7 +58,7 @@ function select(row, wanted) {
   if (box === lent) lent = null;
   box.checked = wanted ?? !box.checked;
   const what = box.ariaLabel.replace(/^Select (.)/, (_, first) => first.toUpperCase());
-  say(`${what} ${box.checked ? "selected" : "no longer selected"}`);
+  say(`${what} ${box.checked ? "selected" : "deselected"}`);
   count();
 }
 
@@ -120,7 +120,7 @@ function neighbour(step) {
   const order = JSON.parse(sessionStorage.getItem("alarms") ?? "[]");
   const next = order[order.indexOf(here) + step];
   if (order.includes(here) && next) location.assign(next);
-  else say("No further alarm in the list");
+  else say("No more alarms in the list");
   return true;
 }
 
@@ -137,7 +137,7 @@ function take() {
   if (!one("#list") || boxes().some((box) => box.checked)) return true;
   const row = rows()[at];
   if (!row) {
-    say("Choose an alarm first: j, or x to select");
+    say("Choose an alarm first: press j to move, x to select");
     return false;
   }
   select(row, true);
@@ -171,7 +171,7 @@ function enter(field) {
 function undo() {
   const button = one("[data-undo]");
   if (button) button.click();
-  else say("No verdict of yours among the latest");
+  else say("None of the latest verdicts is yours");
 }
 
 function close() {
@@ -223,7 +223,7 @@ document.addEventListener("keydown", (event) => {
   act();
 });
 
-/* The panel beside the alarms ends where the window does, so that what it shows moves no page. */
+/* The panel next to the alarms ends where the window does, so that its content never scrolls the page. */
 
 function fit() {
   const aside = one(".columns > .aside");
@@ -267,7 +267,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
   one("[data-focus]", target)?.focus();
 });
 
-document.addEventListener("htmx:sendError", () => say("The service does not answer"));
+document.addEventListener("htmx:sendError", () => say("The service is not responding"));
 document.addEventListener("DOMContentLoaded", () => {
   count();
   keepOrder();

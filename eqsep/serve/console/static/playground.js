@@ -11,7 +11,7 @@ const SHADES = { normal: "#2f6fd0", seen: "#e07b1a", unlearnt: "#b0266e" };
 
 const canvas = document.getElementById("plane");
 const form = document.getElementById("controls");
-const told = document.getElementById("told");
+const status = document.getElementById("say");
 const state = { points: SCENES.groups(), at: 0, dragged: false };
 
 const setting = (name) => form.elements[name].value;
@@ -154,13 +154,13 @@ function tell(separator) {
   const line = setting("space") === "line";
   for (const item of form.querySelectorAll("[data-for]")) item.hidden = (item.dataset.for === "line") !== line;
   const open = Boolean(separator.w); // a line has no end, nor has a side of it
-  document.getElementById("far").textContent = open ? "normal, in some direction" : "anomalous";
+  document.getElementById("far").textContent = open ? "normal in some directions" : "anomalous";
   document.getElementById("bandwidth-is").textContent = (2 ** Number(setting("bandwidth"))).toFixed(2);
   document.getElementById("ridge-is").textContent = (10 ** Number(setting("ridge"))).toPrecision(2);
 }
 
 function say(text) {
-  told.textContent = text;
+  status.textContent = text;
 }
 
 function describe(i) {

@@ -1,4 +1,4 @@
-/* The picture of the watch: rows and alarms a minute, from the numbers in data-plot. */
+/* The picture of the watch: rows and alarms per minute, from the numbers in data-plot. */
 
 (() => {
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
