@@ -383,8 +383,8 @@ def _label_names(labels: RowLabels) -> list[str]:
 def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
     """A finding if rows are to be doubted, as `asked`, and no kind of anomaly is labelled."""
     message = (
-        "Rows are to be doubted, and no anomaly is labelled, by which others could be found among "
-        "them: all rows are taken for normal ones."
+        "Rows are to be doubted, but no anomaly is labelled by which others could be recognised: "
+        "all rows are taken for normal ones."
     )
     hint = "Pass y with some labelled anomalies, or leave out unlabelled='doubted'."
     return [Finding(UnusedDoubtWarning, message, hint)] if asked == "doubted" and not kinds else []
@@ -415,40 +415,36 @@ def check_threshold(
         return []
     message = ""
     for of in few:
-        above = share(of, threshold)
+        above, start = share(of, threshold), "Of"
         if of == MADE_UP:
             where = f"all {n_columns:,} columns" if n_columns > 1 else "its only column"
             raises = "may raise no alarm" if above else "raises no alarm"
-            message += f"Even a row with strange values in {where} {raises}: "
+            start = f"Even a row with strange values in {where} {raises}: of"
         scored = f"only {above:.0%} score" if above else "none scores"
         it = "it" if of != few[0] else f"the threshold, {threshold:.3f}"
-        message += f"{'o' if of == MADE_UP else 'O'}f {len(scores[of]):,} {of}, {scored} above {it}"
-        message += ", and fewer new ones will. " if of == LEARNT else ". "
-    doubted = doubted and few != [MADE_UP]
-    if doubted:
-        message += (
-            f"More than {rate:.2%} of the held-out rows score this high, and nobody has called "
-            f"them normal: some are likely to be anomalies that nobody has labelled."
-        )
-    else:
-        message += "Some held-out normal rows score that high, which puts it there."
+        later = ", and fewer new ones will" * (of == LEARNT)
+        message += f"{start} {len(scores[of]):,} {of}, {scored} above {it}{later}. "
     limits = {higher: limit for higher, limit in thresholds.items() if higher <= _HIGHEST_RATE}
     goals = (few, [MADE_UP]) if MADE_UP in few else (few,)
     enough = next((r for goal in goals for r, t in limits.items() if reached(goal, t)), None)
-    if enough is None:
-        message += f" No false-alarm rate up to {_HIGHEST_RATE:g} is enough to change that."
-    else:
+    change = f"No false-alarm rate up to {_HIGHEST_RATE:g} is enough to change that."
+    fields: dict[str, Any] = {}
+    if enough is not None:
         shares = (f"{share(of, limits[enough]):.0%} of the {of}" for of in few)
-        message += f" At a rate of {enough:g} instead of {rate:g}, {' and '.join(shares)} would."
-    fields = {} if enough is None else {"rate": enough}
-    if doubted:
+        change = f"At a rate of {enough:g} instead of {rate:g}, {' and '.join(shares)} would."
+        fields = {"rate": enough}
+    if doubted and few != [MADE_UP]:
+        message += (
+            f"More than {rate:.2%} of the held-out rows score this high, and nobody has called "
+            f"them normal: some are likely to be anomalies that nobody has labelled. {change}"
+        )
         hint = "eqsep.detector.suspects lists them: label the anomalies among them."
         return [Finding(DoubtedThresholdWarning, message, hint, fields)]
+    message += f"Some held-out normal rows score that high, which puts it there. {change}"
     hint = "Look at the normal rows with the highest scores, and correct wrong labels among them. "
     hint += "Add normal rows, or columns that show anomalies"
-    if enough is None:
-        return [Finding(HighThresholdWarning, message, f"{hint}.", {"topic": "high_at_any_rate"})]
-    hint += f", or set false_alarm_rate={enough:g}."
+    hint += "." if enough is None else f", or set false_alarm_rate={enough:g}."
+    fields = fields or {"topic": "high_at_any_rate"}
     return [Finding(HighThresholdWarning, message, hint, fields)]
 
 
@@ -529,8 +525,8 @@ def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, l
     with_labels = np.column_stack([keys, labels.code.astype(np.uint64)])
     kept = np.sort(np.unique(with_labels, axis=0, return_index=True)[1])
     message = (
-        f"Each row is there {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
-        f"distinct. Each is learnt once, as copies of a row promise nothing of new ones."
+        f"Each row occurs {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
+        f"distinct. Each is learnt once, as copies of a row say nothing about new ones."
     )
     hint = "If they were measured again each time, add a column that tells them apart."
     found = Finding(CopiedRowsWarning, message, hint)

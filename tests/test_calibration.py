@@ -432,14 +432,14 @@ def test_what_too_few_held_out_rows_cannot_resolve_is_told():
     scores = np.concatenate([rng.uniform(size=9_950), np.full(50, 9.0)])
     few, many = (Calibration(rng.uniform(size=n)) for n in (499, 4_999))
     message = (
-        r"fewer than 200 could not have been: a p-value by 499 .* With 9,999 held-out rows 10 al"
+        r"With 499 held-out .* at least 200 of .* for any to be selected; with 9,999, 10 are enough"
     )
     with pytest.warns(CalibrationWarning, match=message):
         assert not select(few.p_value(scores), fdr=0.1, n_calibrating=499).any()
     mask = select(many.p_value(scores), fdr=0.1, n_calibrating=4_999)  # warnings are errors here
     assert mask[9_950:].all()
     assert mask[:9_950].sum() < 12
-    with pytest.warns(CalibrationWarning, match=r"by 9 .* is at least 0\.1, .* With 99 held-out"):
+    with pytest.warns(CalibrationWarning, match=r"With 9 .* is at least 0\.1, .* with 99, 10 are"):
         assert not select(np.full(100, 0.5), fdr=0.1, n_calibrating=9).any()
 
 

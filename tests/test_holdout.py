@@ -360,7 +360,7 @@ def test_rows_that_follow_each_other_are_said_and_the_option_is_named(name):
     rows = pd.DataFrame(sensors(600), columns=list("abcd"))
     if name is not None:
         rows = rows.assign(machine=np.repeat([f"m{i}" for i in range(12)], 50))
-    looks = r"day \(column 'machine' looks like it\)\." if name else r"day\."
+    looks = r"time \(column 'machine' looks like it\)\." if name else r"time\."
     with pytest.warns(DependentRowsWarning, match=rf"{looks} Pass groups=, .* from, or time="):
         detector().fit(rows)
     with warnings.catch_warnings():

@@ -339,7 +339,7 @@ def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, cap
     assert "at most 0.01" not in out
     assert "as --group" in " ".join(told.err.split())
     shown = Page(Path(page).read_text()).whole
-    assert "Said at the fit: " in shown
+    assert "The fit warned: " in shown
     assert "chance of at most" not in shown
 
 

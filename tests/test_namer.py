@@ -163,7 +163,7 @@ def test_a_name_is_the_likeliest_kind_or_unseen():
     namer = namer_of(kept_rows(0, valve=50, leak=40, pump=60))
     new, _ = packed(1, normal=100, pump=200, valve=200, leak=50)
     kind, probability = namer.names(new, None, rate=0.05)
-    p, every = namer.unseen_p_values(new), namer.probabilities(new)
+    p, every = namer.judges.all_ranks(namer.judges(new).unlike_all), namer.probabilities(new)
     unseen = p <= 0.05
     assert 50 < unseen.sum() < 200
     assert_array_equal(kind[unseen], "unseen")

@@ -208,7 +208,7 @@ def test_the_page_says_the_same(report):
     assert "a random forest grown on the same learnt rows names" in text
     assert f"the expected calibration error is {names.reliability.error:.3f}" in text
     assert "Probabilities of names, and the share that is right" in text
-    assert 'are called "unseen"; promised is at most 5.0%' in text
+    assert 'are called "unseen"; at most 5.0% is promised' in text
     assert (
         text.count('<td class="shade own"') == 5
     )  # the names of four kinds, and of the unseen one

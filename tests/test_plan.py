@@ -247,7 +247,7 @@ def test_a_plan_that_contradicts_what_is_asked_is_refused(mixed, first, asked):
 def test_doubt_without_a_labelled_anomaly_is_told_to_do_nothing(y, batches):
     X = np.random.default_rng(0).normal(size=(N_NORMAL, 2))
     plain = cheap().fit(X, y)
-    message = "no anomaly is labelled, .* Pass y with some labelled anomalies, or leave out"
+    message = "no anomaly is labelled .* Pass y with some labelled anomalies, or leave out"
     with pytest.warns(UnusedDoubtWarning, match=message):
         detector = cheap(unlabelled="doubted").fit(*([[(X, y)]] if batches else [X, y]))
     assert_array_equal(detector.score_samples(X), plain.score_samples(X))

@@ -79,7 +79,7 @@ def test_the_sizes_of_a_copy_are_said_and_that_few_rows_find_too_little(detector
     page = Page(html(found))
     (said,) = (p["text"] for p in page.all("p") if "The copy has learnt fewer" in p["text"])
     assert f"4 of {learnt['takeover']:.0f} rows of takeover" in said
-    assert "are rather too low than too high" in said
+    assert "shares of such kinds are likely to be too low" in said
     assert "The copy has learnt" not in html(replace(found, copied={}))
 
 

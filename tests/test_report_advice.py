@@ -232,7 +232,7 @@ def test_a_fit_weighs_what_it_warns_of(tmp_path):
     page = Page((tmp_path / "r.html").read_text())
     told = [item["text"] for item in page.all("li") if "." in item["text"]]
     assert told[0].startswith("Check for a leak of the label. Column 'code' alone tells")
-    assert told[1].startswith("Leave out the column when. Rows to come raise an alarm from 202")
+    assert told[1].startswith("Leave out the column when. Later rows raise an alarm from 202")
     assert page.whole.count("alone tells anomalous rows") == 1  # and no second time below
 
 

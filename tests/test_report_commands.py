@@ -52,7 +52,7 @@ def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
     shaping, held = (int(counts.pop(name)) for name in (SHAPING, HELD))
     assert counts == {"normal": "480", "takeover": "20", "all": "500"}
     assert shaping + held == 500
-    assert f"was set by {held} normal rows of the fit" in read.whole
+    assert f"was set by {held} normal rows, held out of" in read.whole
     # Of 480 and 20 some are held out, and all of five kinds of 20.
     first = (
         "These figures come from a copy of the detector that was fitted to 58% of the rows (350 of "
@@ -140,7 +140,7 @@ def test_alarms_among_doubted_rows_are_not_called_false(rows, n_labelled):
     read = Page(path.read_text())
     table = read.rows(f"Alarms among rows {called}")
     assert table[0] == ["promised of normal rows, at most", "raise an alarm", "threshold"]
-    assert "cannot be measured here: nobody has called these rows normal" in read.whole
+    assert "cannot be measured here: nobody has confirmed that these rows are normal" in read.whole
     assert "of new normal rows, at most, on average" in read.whole
     suspects = f"eqsep suspects {rows.parent / 'm'} learnt.csv --label kind --out suspects.csv"
     assert suspects in read.commands()

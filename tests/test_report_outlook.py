@@ -51,7 +51,7 @@ def test_the_false_share_is_of_all_alarms():
 def test_the_work_of_alarms_adds_up(page):
     work = said(page, "The work")
     assert "anomalies of the seen kinds as in the fit, 10.0%" in work
-    alarms, false = number(work, "about "), number(work, "of which ")
+    alarms, false = number(work, "about "), number(work, "rows, and ")
     on_average = number(said(page, "Of the normal rows of "), ", ")
     assert false == pytest.approx(10 * max(on_average, 10) * 0.9, rel=0.02)  # of 900 in a thousand
     assert false < alarms <= round(false) + 100
@@ -60,8 +60,8 @@ def test_the_work_of_alarms_adds_up(page):
 
 
 def test_later_rows_are_measured_by_a_detector_of_earlier_ones(page):
-    text = said(page, "Forwards in time")
-    assert number(text, "learnt the first ") == pytest.approx(0.7 * N, abs=3)
+    text = said(page, "Forward in time")
+    assert number(text, "learnt only the first ") == pytest.approx(0.7 * N, abs=3)
     assert number(text, "came after, ") > 80
     assert "where at most 10.00% is promised" in text
     assert "Caught of hot: " in text

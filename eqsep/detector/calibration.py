@@ -192,10 +192,7 @@ class Calibration(schemas.Kept, WithoutCaches):
         config: Config | None = None,
         n_normal: int = 0,
     ) -> None:
-        """Warn if too few rows, groups or blocks of `n_normal` rows calibrate for this rate.
-
-        The rate to set instead is the lowest that can be promised, or one that is `advised` anyway.
-        """
+        """Warn if too few of `n_normal` rows calibrate for this rate; another may be `advised`."""
         if self.rank(rate, confidence):
             return
         n, wanted = len(self.scores) - self.n_left_out, 1 / rate - 1
@@ -215,11 +212,12 @@ class Calibration(schemas.Kept, WithoutCaches):
         more = f"at least {missing:,} {what if missing > 1 else what[:-1]}" if missing > 0 else what
         more = "rows of a longer time" if grouping is not None and grouping.edges else more
         enough = advised or next(iter(self.usual_thresholds(confidence)), None)
-        left_out = f", besides {self.n_left_out:,} that are taken for anomalies"
+        left_out = f", besides {self.n_left_out:,} that are taken for anomalies" * bool(
+            self.n_left_out
+        )
         message = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
-            f"{wanted:,} held-out {what}, and there are {n:,}"
-            f"{left_out * (self.n_left_out > 0)}."
+            f"{wanted:,} held-out {what}, and there are {n:,}{left_out}."
         )
         hint, topic = f"Add {more}.", "more_rows"
         if enough is not None:
@@ -353,10 +351,9 @@ def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
         least, enough = 1 / (n_calibrating + 1), math.ceil(len(p) / (fdr * _MANY)) - 1
         warn(
             CalibrationWarning(
-                f"No row is selected, and fewer than {needed:,} could not have been: a p-value by "
-                f"{n_calibrating:,} held-out normal rows is at least {least:.2g}, and among "
-                f"{len(p):,} rows that says little about one. With {enough:,} held-out rows "
-                f"{_MANY} alarms would do.",
+                f"No row is selected. With {n_calibrating:,} held-out normal rows a p-value is at "
+                f"least {least:.2g}, so at least {needed:,} of {len(p):,} rows must score above "
+                f"all of these for any to be selected; with {enough:,}, {_MANY} are enough.",
                 hint="Add normal rows, pass fewer rows at a time, or allow a higher fdr.",
                 topic="none_selected",
             )

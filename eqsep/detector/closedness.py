@@ -26,9 +26,7 @@ class End:
 
     where: str  #: "below", "above", "new name" or "missing"
     alarm: float  #: the share of the rows that raise an alarm as far out as was tried
-    since: str | None = (
-        None  #: the value, going outwards, from which half of them do, if there is one
-    )
+    since: str | None = None  #: the value, going outwards, from which half of them do, if any
     beyond: float | None = None  #: how far that is beyond the normal rows, in ranges of theirs
 
     @property
@@ -64,12 +62,6 @@ class ColumnClosedness:
     def is_late(self) -> bool:
         """Whether they do, but at some end only far beyond the normal rows."""
         return self.closed and any(end.is_late for end in self.ends)
-
-    @property
-    def is_drowned(self) -> bool:
-        """Whether, for a column of numbers, alarms come late or not at all on one side."""
-        sides = [end for end in self.ends if end.where in ("below", "above")]
-        return any(end.is_late or not end.rings for end in sides)
 
 
 def closedness_by_column(

@@ -33,8 +33,7 @@ class Reason:
     value: str  #: that of the row
     normal_value: str  #: one that is typical of the normal rows around it
     contribution: float  #: how much the score falls if the column takes the nearest row's value
-    #: whether the value is usual by itself: a tenth or more of the kept normal rows have one as
-    #: high, and as many one as low, or the same name
+    #: whether a tenth or more of the kept normal rows have a value as high, and as many one as low
     usual: bool = False
 
 
@@ -210,10 +209,9 @@ class Explainer:
     ) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
         """The columns that are reasons for each row, those that add most first; all if so many.
 
-        A value is usual if a tenth or more of the normal rows around have one as high, and one as
-        low, or the same name. Such a column is left out if it adds less than a tenth, unless it
-        adds most, or all that are left out add more together than the first. With them come
-        which columns are usual among all normal rows, and whether the others add less than half.
+        A column that is usual among the normal rows around is left out if it adds less than a
+        tenth, unless it adds most, or all that are left out add more together than the first. With
+        them come those usual among all normal rows, and whether the others add less than half.
         """
         for row, around, adds in zip(rows, self._normal[0][near], share, strict=True):
             counts = (adds > 0) & ~self._are_usual(row, around)
@@ -227,7 +225,7 @@ class Explainer:
             yield best, usual, bool(combined)
 
     def _are_usual(self, row: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Which columns of a row have a value as usual among others as `_reasons` says."""
+        """Which columns of a row are usual: a tenth of others are as high, and a tenth as low."""
         first = np.unique(self.plan.encoder.source, return_index=True)[1]
         far = np.minimum((others >= row).sum(axis=0), (others <= row).sum(axis=0))
         return np.asarray(np.minimum.reduceat(far, first) >= max(_FEW * len(others), 1))

@@ -507,11 +507,6 @@ class Namer(WithoutCaches):
         """The p-value of "this row is of kind k" for packed rows.  -> (n, n_kinds)"""
         return self._p_values(self._known_judges(rows))
 
-    def unseen_p_values(self, rows: np.ndarray) -> np.ndarray:
-        """The p-value of "this row is of a seen kind" for packed rows.  -> (n,)"""
-        judges = self._known_judges
-        return judges.all_ranks(judges(rows).unlike_all)
-
     def names(
         self, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """What a detector catches and what not, and what to do next, the most gain first."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eqsep.checks import DoubtedThresholdWarning, Finding, LeakingColumnWarning
 from eqsep.detector import Detector
@@ -55,10 +55,11 @@ def answer(
     """The summary of a fitted detector; `findings` are those of checks of the learnt rows."""
     kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
     advised = next((one.fields["rate"] for one in findings if "rate" in one.fields), None)
+    learnt = replace(learnt, lowest_rate=advised or learnt.lowest_rate)
     steps = (
         *_from_data(kinds, columns, findings, words),
         *_near_chance(measured),
-        *_promise(detector, learnt, words, advised),
+        *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
         *_more_alarms(learnt, kinds, advised),
         *_unmeasured(learnt, measured),
@@ -82,14 +83,13 @@ def _from_data(
     """Leaks of the label, columns by which all later rows raise an alarm, unlabelled anomalies."""
     for one in findings:
         if one.category is LeakingColumnWarning:  # then no measured figure holds
-            why = f"{words(one.warning())} All that this page measures rests on it."
+            why = f"{words(one.warning())} Every figure on this page depends on it."
             yield Step("Check for a leak of the label", why, one.message)
     for column in (one for one in columns if one.outgrown is not None):
         side = "from {} on" if column.outgrown == "above" else "down from {}"
         why = (
-            f"Rows to come raise an alarm {side.format(column.since)}, whatever else they hold, as "
-            f"nothing like that was learnt. Fit without the column, or, where it matters, "
-            f"fit again before then."
+            f"Later rows raise an alarm {side.format(column.since)}, whatever their other values, "
+            f"as nothing like that was learnt. Fit without the column, or again before then."
         )
         start = f"Column {column.name!r} "
         message = next((one.message for one in findings if one.message.startswith(start)), "")
@@ -129,9 +129,7 @@ def _is_near_chance(one: FoundKind) -> bool:
     return one.rows >= _FEWEST and ends and precision.low <= _CHANCE * chance
 
 
-def _promise(
-    detector: Detector, learnt: Learnt, words: Words, advised: float | None
-) -> Iterator[Step]:
+def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]:
     """What breaks the promise: rows in runs, rows that change over time, too few rows."""
     caution = detector.caution_
     if caution is not None:
@@ -140,8 +138,8 @@ def _promise(
         yield Step(what, words(caution.warning()), caution.message)
     if not learnt.promised:
         why = f"Too few normal rows were held out to promise a false-alarm rate of {learnt.rate:g}."
-        if (enough := advised or learnt.lowest_rate) is not None:
-            why += f" They are enough for {enough:g}: add rows, or set that rate."
+        if learnt.lowest_rate is not None:
+            why += f" They are enough for {learnt.lowest_rate:g}: add rows, or set that rate."
         yield Step("Add normal rows", why)
 
 
@@ -169,7 +167,7 @@ def _more_alarms(
         why = (
             f"At {rate:.2%} instead of {learnt.rate:.2%} the detector measured on this page "
             f"catches {'; '.join(caught)}. "
-            f"That takes no new fit: set the false-alarm rate to {rate:g} when you score."
+            f"This needs no new fit: set the false-alarm rate to {rate:g} when you score."
         )
         yield Step("Allow more false alarms, if a miss costs more", why)
         return
@@ -180,12 +178,12 @@ def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:
     if not learnt.seen:
         yield Step(
             "Label some anomalies",
-            "All rows were taken as normal, so that this page cannot say what is caught: label "
-            "some anomalies and fit with the labels, or measure with eqsep test.",
+            "All rows were taken as normal, so this page cannot say what is caught: label some "
+            "anomalies and fit with the labels, or measure with eqsep test.",
         )
     elif not measured.unseen and len(learnt.seen) > 1:
         yield Step(
-            "Measure what is found of kinds never seen",
-            "No kind was left out of the training: eqsep evaluate lets one kind at a time be the "
-            "seen one, and measures the others.",
+            "Measure how well unseen kinds are found",
+            "No kind was left out of training: eqsep evaluate trains on one kind at a time and "
+            "measures the others.",
         )

@@ -53,18 +53,16 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     model = detector.model_
     plan, calibration, promise = model.plan, model.calibration, model.promise
     asked = float(promise.false_alarm_rate), promise.confidence
-    word = normal if normal in counts else NORMAL
-    grouping = plan.holdout.grouping
+    word, grouping = normal if normal in counts else NORMAL, plan.holdout.grouping
+    rows = {normal if kind == word else kind: n for kind, n in counts.items()}
     doubted = WITHOUT
-    if counts.get(word):
-        doubted = "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {normal}"
+    if rows.get(normal):
+        doubted = "not labelled anomalous" if rows.get(WITHOUT) else f"labelled {normal}"
     return Learnt(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
-        trust=trust_in(
-            detector, {normal if k == word else k: n for k, n in counts.items()}, normal=normal
-        ),
+        trust=trust_in(detector, rows, normal=normal),
         doubted=doubted if plan.labels.doubts_calibration else None,
         columns={name: _WORDS[one.reads] for name, one in plan.encoder.by_name.items() if one},
         dropped=dict(plan.encoder.dropped),
