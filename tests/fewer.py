@@ -1,4 +1,4 @@
-"""Fewer draws and trees, plainer pictures, templates read once: these take much time of tests."""
+"""Fewer draws and trees, plainer pictures, templates and types read once: these take much time."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -85,4 +85,25 @@ def templates_compiled_once():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Environment, "compile", compile_once)
+        yield
+
+
+_TYPES = {}
+
+
+@contextmanager
+def types_read_once():
+    """Types of requests and responses are read once for all applications, which each read them."""
+    from fastapi._compat import v2
+
+    read = v2.TypeAdapter
+
+    def read_once(annotated, *, config=None):
+        key = annotated.__origin__, repr(annotated.__metadata__), repr(config)
+        if key not in _TYPES:
+            _TYPES[key] = read(annotated, config=config)
+        return _TYPES[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(v2, "TypeAdapter", read_once)
         yield

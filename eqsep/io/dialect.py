@@ -206,7 +206,9 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
     if layout.skip is None:
         forms = [_after_titles(form) for form in forms]
     likely = [form for form in forms if form.agreement >= _AGREED]
-    best = min(likely, key=lambda f: (f.titles, -round(f.agreement, 1), -f.numbers), default=None)
+    ranks = [(form.titles, -round(form.agreement, 1)) for form in likely]
+    tied = [form for form, rank in zip(likely, ranks, strict=True) if rank == min(ranks)]
+    best = max(tied, key=lambda form: form.numbers) if tied[1:] else next(iter(tied), None)
     if best is None or best.titles:
         split = aligned(lines)
         best = best if split is None else _split(lines, split)
