@@ -183,7 +183,7 @@ def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:
         )
     elif not measured.unseen and len(learnt.seen) > 1:
         yield Step(
-            "Measure how well unseen kinds are found",
+            "Measure what is found of kinds never seen",
             "No kind was left out of training: eqsep evaluate trains on one kind at a time and "
             "measures the others.",
         )
