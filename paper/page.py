@@ -103,13 +103,11 @@ class Report:
         )
         missing = sum(table.missing(protocol=self.protocol) for table in self.comparisons)
         return (
-            f"{published} published figures, {self.printed_again} of them in a second table as "
-            f"well, {missing} of them without one of ours beside them (other data, skipped, or not "
-            "run).",
+            f"{published} published figures: {self.printed_again} appear in a second table as well "
+            f"and {missing} have no figure of ours (other data, skipped, or not run).",
             *told,
-            f"With {by_chance} a constant score, or one drawn at random, would agree; "
-            f"{no_evidence} of these are among those that agree with ours by the {self.protocol} "
-            "protocol.",
+            f"A constant or random score would agree with {by_chance}; {no_evidence} of these are "
+            f"among those that agree with ours under the {self.protocol} protocol.",
             *self.claims_summary,
         )
 
@@ -121,15 +119,15 @@ class Report:
         distinct = [line.by(protocol).word for line in self.distinct]
         shifts = [s.verdict.word for table in self.comparisons for s in table.shifts[protocol]]
         once, pooled = (
-            f"{words.count('agrees')} agree, {words.count('differs')} differ, of "
-            f"{words.count('cannot tell')} one cannot tell"
+            f"{words.count('agrees')} agree, {words.count('differs')} differ, "
+            f"{words.count('cannot tell')} cannot be judged"
             for words in (distinct, shifts)
         )
         return (
-            f"By the {protocol} protocol {agree} agree with ours, {differ} differ, and of {open_} "
-            f"one cannot tell; in {near} of these the two means are within the margin, and of "
-            f"{final} no number of our runs can tell. Each figure counted once: {once}. All areas "
-            f"of a method in a table taken together ({len(shifts)} means): {pooled}."
+            f"Under the {protocol} protocol {agree} agree with ours, {differ} differ and {open_} "
+            f"cannot be judged; in {near} of these the two means are within the margin, and "
+            f"{final} would stay open with any number of our runs. Counting each figure once: {once}. "
+            f"Judging each method in a table as a whole ({len(shifts)} means): {pooled}."
         )
 
     @property
@@ -156,9 +154,9 @@ class Report:
         words = [told.verdict.word for told in self.claims]
         agree, differ, open_ = (words.count(word) for word in JUDGED)
         return (
-            f"Of {len(words)} claims that compare figures {agree} agree with ours, {differ} "
-            f"differ, of {open_} one cannot tell, and {len(words) - agree - differ - open_} lack "
-            "data or have not been run.",
+            f"Of {len(words)} claims that compare figures, {agree} agree with ours, {differ} "
+            f"differ, {open_} cannot be judged and {len(words) - agree - differ - open_} lack data "
+            "or have not been run.",
         )
 
 

@@ -130,12 +130,12 @@ class Provenance:
         told = [f"The code is that of commit {self.commit}."]
         if self.older:
             told.append(
-                f"{self.older} of {self.cells} results are of other commits, and nothing that they "
-                "run through has changed since, by a hash of it."
+                f"{self.older} of {self.cells} results come from other commits; by its hash, the "
+                "code that they run through has not changed since."
             )
         if self.stale:
             told.append(
-                f"{self.stale} of {self.cells} results are STALE: code that they run through has "
-                "changed since, or they do not say what it was."
+                f"{self.stale} of {self.cells} results are STALE: the code that they run through "
+                "has changed since, or is not recorded."
             )
         return " ".join([*told, f"Commits of the results: {', '.join(self.commits)}."])

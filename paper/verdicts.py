@@ -20,15 +20,14 @@ LEVEL = 0.05  # of each one-sided test, and of the two-sided one
 JUDGED = {
     "agrees": f"the two lie within {MARGIN:g} of each other, or {RELATIVE_MARGIN:.0%} of a "
     f"published figure below {MARGIN / RELATIVE_MARGIN:g}, by two one-sided tests at {LEVEL:.0%}; "
-    "of a method without chance, they are equal when rounded",
-    "differs": f"they do not, and a two-sided test at {LEVEL:.0%} tells them apart, as it would "
-    "one in twenty of those that are the same; of a method without chance, they are not equal when "
-    "rounded",
-    "cannot tell": "neither: the runs are too few, or too far apart",
+    "for a deterministic method, they are equal when rounded",
+    "differs": f"they do not, and a two-sided test at {LEVEL:.0%} separates them, as it would one "
+    "in twenty equal figures; for a deterministic method, they are not equal when rounded",
+    "cannot tell": "neither: the runs are too few or too far apart",
 }
 MISSING = {
-    "other data": "ours comes from other data: nothing is said of the published figure",
-    "skipped": "something that the measurement needs is not there",
+    "other data": "ours comes from other data, so it says nothing about the published figure",
+    "skipped": "something that the measurement needs is missing",
     "not run": "it has not been measured yet",
 }
 WORDS = {**JUDGED, "ours alone": "the paper has no such figure", **MISSING}
@@ -100,7 +99,7 @@ def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
     apart = ours.mean - published.mean
     if terms.runs == 1 and terms.by_draw is None:
         word = "agrees" if abs(apart) <= terms.rounding + 1e-9 else "differs"
-        return Verdict(word, f"apart by {apart:+.3f}, without chance")
+        return Verdict(word, f"apart by {apart:+.3f}, deterministic")
     widest, margin = _widest(published, ours, terms), margin_of(published.mean)
     error, freedom = standard_error(widest, ours, terms)
     one_sided, two_sided = _quantiles(freedom)
@@ -111,7 +110,7 @@ def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
     if word == "cannot tell":
         alone = standard_error(widest, replace(ours, std=0.0, n=1), _of_theirs(terms))
         if _word(apart, *alone, margin=margin, rounding=terms.rounding) == word:
-            return Verdict(word, f"{told}; no number of our runs can tell", is_final=True)
+            return Verdict(word, f"{told}; no number of our runs can decide it", is_final=True)
     if terms.one_draw and word != "cannot tell":
         room = margin - abs(apart) if word == "agrees" else abs(apart)
         quantile = one_sided if word == "agrees" else two_sided

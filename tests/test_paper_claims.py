@@ -212,7 +212,7 @@ def test_the_pages_show_claims_with_both_verdicts(tmp_path):
         write_result(cell, tmp_path, {"values": kept, "more": {}, "made": MADE})
     found = report([NAME], PLAN, tmp_path)
     assert len(found.claims) == len(CLAIMS.claims)
-    assert "figures 1 agree with ours, 0 differ, of 0 one cannot tell" in found.claims_summary[0]
+    assert "figures, 1 agree with ours, 0 differ, 0 cannot be judged" in found.claims_summary[0]
     line = "Hyperfunction (Seen), ES (ours) is above Hyperfunction (Seen), HS"
     for render in (html, markdown):
         assert line in render(found)

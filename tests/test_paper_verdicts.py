@@ -71,7 +71,7 @@ def test_what_the_published_spread_hides_no_number_of_runs_can_tell():
         assert (told.word, told.is_final) == ("cannot tell", final)
         many = judge(published, Ours(0.51, 0.1, 10**7), Terms(runs=20))
         assert (many.word == "cannot tell") == final
-    assert "no number of our runs can tell" in judge(wide, ours, Terms(runs=20)).reason
+    assert "no number of our runs can decide it" in judge(wide, ours, Terms(runs=20)).reason
     draws = Terms(runs=1, by_draw=Ours(0.5, 0.02, 20))
     assert judge(Published(0.5, 0.0), Ours(0.505, 0.0, 1), draws).is_final
 
@@ -260,26 +260,22 @@ def test_each_protocol_has_verdicts_of_its_own(tmp_path):
     assert found.agreeing_as_chance() == 13
     assert found.agreeing_as_chance(protocol="corrected") == 0
     whole = report(["nsl_kdd", "thyroid"], TINY, tmp_path)
-    assert "80 figures, 61 agree, 0 differ, of 19 one cannot tell</summary>" in html(whole)
+    assert "80 figures, 61 agree, 0 differ, 19 cannot be judged</summary>" in html(whole)
     for render in (html, markdown):
         page = render(whole)
+        repeats = "89 published figures: 0 appear in a second table as well and 9 have no figure"
+        assert repeats in page
         assert (
-            "89 published figures, 0 of them in a second table as well, 9 of them without" in page
-        )
-        assert (
-            "By the paper protocol 61 agree with ours, 0 differ, and of 19 one cannot tell; in 19 "
-            "of these the two means are within the margin, and of 19 no number of our runs can "
-            "tell. Each figure counted once: 61 agree, 0 differ, of 19 one cannot tell. All areas "
-            "of a method in a table taken together (16 means): 13 agree, 0 differ, of 3 one cannot "
-            "tell." in page
-        )
-        assert (
-            "By the corrected protocol 0 agree with ours, 80 differ, and of 0 one cannot tell; in 0"
+            "Under the paper protocol 61 agree with ours, 0 differ and 19 cannot be judged; in 19 "
+            "of these the two means are within the margin, and 19 would stay open with any number of "
+            "our runs. Counting each figure once: 61 agree, 0 differ, 19 cannot be judged. Judging "
+            "each method in a table as a whole (16 means): 13 agree, 0 differ, 3 cannot be judged."
             in page
         )
+        assert "Under the corrected protocol 0 agree with ours, 80 differ and 0 cannot be" in page
         assert (
-            "With 13 a constant score, or one drawn at random, would agree; 13 of these are among "
-            "those that agree with ours by the paper protocol." in page
+            "A constant or random score would agree with 13; 13 of these are among those that "
+            "agree with ours under the paper protocol." in page
         )
 
 
@@ -339,7 +335,7 @@ def test_a_run_of_the_corrected_protocol_alone_counts_its_verdicts(tmp_path):
     found = report(["nsl_kdd"], plan, tmp_path)
     (told,) = found.summary[1:-1]
     assert told.startswith(
-        "By the corrected protocol 61 agree with ours, 0 differ, and of 19 one cannot tell; in 19 "
+        "Under the corrected protocol 61 agree with ours, 0 differ and 19 cannot be judged; in 19 "
     )
     for cell in TABLES["nsl_kdd"].cells(Plan(("paper",), seeds=2, quick=True)):
         cell.path(tmp_path).unlink()
@@ -447,7 +443,7 @@ def test_figures_that_are_printed_twice_are_counted_and_tables_are_whole(tmp_pat
     names = ["toy_networks", "toy_networks_2layers", "margin_by_layer", "magnetic_tile"]
     found = report(names, TINY, tmp_path)
     assert found.printed_again == 9
-    assert found.summary[0].startswith("56 published figures, 9 of them in a second table as well")
+    assert found.summary[0].startswith("56 published figures: 9 appear in a second table as well")
     lines = markdown(found).splitlines()
     heads = [i for i, line in enumerate(lines) if line.startswith("|---|")]
     assert len(heads) == len(names) + 1
