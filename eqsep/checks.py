@@ -401,8 +401,8 @@ def check_threshold(
     above = float(np.sum(scores > threshold)) / max(n, 1)
     if n < _SCORED or above >= _LEAST_ABOVE[of]:
         return []
-    share = f"{'Only ' * (above > 0)}{above:.0%}"
-    few = f"{share} of {n:,} {of} score above the threshold, {threshold:.3f}"
+    share = f"{'Only ' * (above > 0)}{above:.0%} of {n:,} {of}"
+    few = f"{share} score above the threshold, {threshold:.3f}"
     if not doubted:
         message = f"{few}: some held-out normal rows score as high.{_SO.get(of, '')}"
         hint = "Look at the normal rows with the highest scores, add normal rows or columns that"
