@@ -126,8 +126,8 @@ class Report:
         return (
             f"Under the {protocol} protocol {agree} agree with ours, {differ} differ and {open_} "
             f"cannot be judged; in {near} of these the two means are within the margin, and "
-            f"{final} would stay open with any number of our runs. Counting each figure once: {once}. "
-            f"Judging each method in a table as a whole ({len(shifts)} means): {pooled}."
+            f"{final} would stay open with any number of our runs. Counting each figure once: "
+            f"{once}. Judging each method in a table as a whole ({len(shifts)} means): {pooled}."
         )
 
     @property

@@ -90,7 +90,7 @@ def test_rows_without_a_label_are_left_out_and_normal_ones_may_be_called_otherwi
     path = home / "called.csv"
     path.write_text("\n".join(lines))
     words = ("test", home / "model.eqsep", path, "--label", "kind")
-    assert "no row that is normal" in run(*words).stderr
+    assert "A test needs normal rows" in run(*words).stderr
     result = run(*words, "--normal", "fine")
     assert result.exit_code == 0, result.output
     assert "Left out: 1 row without a label." in result.stdout
@@ -134,9 +134,7 @@ def test_a_column_that_holds_no_times_is_refused(home):
         "test", home / "model.eqsep", home / "new.csv", "--label", "kind", "--time", "channel"
     )
     assert result.exit_code == 2
-    assert re.search(
-        r"--time expects dates, or numbers by which rows are put in order, and", result.stderr
-    )
+    assert re.search(r"--time expects dates, or numbers to sort rows by, but", result.stderr)
 
 
 @pytest.mark.extra
@@ -157,4 +155,4 @@ def test_rows_that_are_all_normal_measure_false_alarms_alone(home):
     normal.write_text("\n".join([lines[0], *(line for line in lines if ",normal," in line)]))
     result = run("test", home / "model.eqsep", normal, "--label", "kind")
     assert result.exit_code == 0, result.output
-    assert "No row is an anomaly, so that false alarms alone are measured" in result.stdout
+    assert "No row is an anomaly: only false alarms are measured" in result.stdout

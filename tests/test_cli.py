@@ -154,7 +154,7 @@ def test_a_fault_of_the_software_keeps_its_traceback(monkeypatch):
     assert result.exit_code == 70  # not 1, which says "alarm" of a score
     assert "Traceback" in result.stderr
     assert "ZeroDivisionError: division by zero" in result.stderr
-    assert "a fault of eqsep" in result.stderr
+    assert "a bug in eqsep" in result.stderr
     debugged = CliRunner().invoke(app, ["--debug", "theory", "vc", "halfspace", "3"])
     assert isinstance(debugged.exception, ZeroDivisionError)
 

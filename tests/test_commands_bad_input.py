@@ -226,7 +226,7 @@ CASES = {
     ),
     "no kind to evaluate": (
         lambda c: ["evaluate", only(c, "normal"), "--label", "kind"],
-        "takes labelled anomalies, and column 'kind' holds only 'normal': label some",
+        "needs labelled anomalies, but column 'kind' holds only 'normal': label some",
     ),
     "unknown method": (
         lambda c: ["evaluate", c.good.rows, "--label", "kind", "--against", "oracle"],
@@ -237,7 +237,7 @@ CASES = {
     "label dropped": (lambda c: c.fit(c.good.rows, "--drop", "kind"), "'kind' holds the labels"),
     "labels without a column": (
         lambda c: [*c.fit(c.good.rows)[:2], "--normal", "a", "--out", c.out],
-        "pass their column as --label",
+        "name their column with --label",
     ),
     "duplicate columns": (
         lambda c: c.fit(c.file("bad.csv", ROWS.replace("shape", "size"))),
@@ -256,7 +256,10 @@ CASES = {
         lambda c: c.score(c.good.rows, late(c)),
         "bad.jsonl, row 9001: Column 'size' held numbers in training, and 'broken'",
     ),
-    "other types in another file": (lambda c: c.fit(two_types(c)), "not the same type in all"),
+    "other types in another file": (
+        lambda c: c.fit(two_types(c)),
+        "Types differ from file to file",
+    ),
     "other columns in another file": (
         lambda c: c.fit(two_tables(c)),
         "'length', 'size' not in all",
@@ -271,15 +274,15 @@ CASES = {
     ),
     "truncated Parquet": (
         lambda c: c.score(truncated_parquet(c)),
-        "bad.parquet cannot be read: it does not end as a file of Parquet does",
+        "bad.parquet cannot be read: it does not end as Parquet files do",
     ),
     "no Parquet": (
         lambda c: c.fit(c.file("bad.parquet", ROWS)),
-        "bad.parquet cannot be read: it does not end as a file of Parquet does",
+        "bad.parquet cannot be read: it does not end as Parquet files do",
     ),
     "empty Arrow": (
         lambda c: c.fit(c.file("bad.arrow", b"")),
-        "bad.arrow cannot be read: it does not end as a file of Arrow does",
+        "bad.arrow cannot be read: it does not end as Arrow files do",
     ),
     "Parquet of nonsense": (
         lambda c: c.fit(c.file("bad.parquet", b"x" * 50 + b"PAR1")),
@@ -305,7 +308,7 @@ CASES = {
     ),
     "JSON nested deep": (
         lambda c: c.score(c.file("bad.jsonl", '{"size": ' + "[" * 100_000 + "]" * 100_000 + "}")),
-        "is nested too deep to be read",
+        "is nested too deeply to be read",
     ),
     "bytes of one length": (
         lambda c: c.fit(of_type(c, pa.binary(4))),
@@ -341,7 +344,10 @@ CASES = {
     "missing model": (lambda c: c.score(c.good.rows, model="no.eqsep"), "There is no model"),
     "newer model": (lambda c: c.score(c.good.rows, model=newer_model(c)), "format version 99"),
     "damaged model": (lambda c: c.score(c.good.rows, model=damaged_model(c)), "is damaged"),
-    "other model": (lambda c: c.score(c.good.rows, model=c.good.kernel), "expected a detector"),
+    "other model": (
+        lambda c: c.score(c.good.rows, model=c.good.kernel),
+        "pass a model of eqsep fit",
+    ),
     "output is a folder": (
         lambda c: c.score(c.good.rows, "--out", c.folder / "out", "--format", "csv"),
         "is a folder",
@@ -362,45 +368,45 @@ CASES = {
     ),
     "Parquet in a pipe": (
         lambda c: c.score(c.good.rows, "--out", "-", "--format", "parquet"),
-        "goes to a file of its own",
+        "is only written to files",
     ),
     "output is the input": (
         lambda c: c.score(c.csv(), "--out", c.folder / "bad.csv"),
-        "is read from",
+        "is also read",
     ),
-    "model over the rows": (lambda c: c.fit(c.csv(), "--out", "bad.csv"), "is read from"),
+    "model over the rows": (lambda c: c.fit(c.csv(), "--out", "bad.csv"), "is also read"),
     "model over rows of a folder": (
         lambda c: c.fit(c.csv().parent, "--out", "bad.csv"),
-        "is read from",
+        "is also read",
     ),
     "model over a link to the rows": (
         lambda c: c.fit(c.csv(), "--out", linked(c, c.csv())),
-        "is read from",
+        "is also read",
     ),
     "model over its like": (
         lambda c: c.fit(c.good.rows, "--like", own_model(c), "--out", own_model(c)),
-        "is read from",
+        "is also read",
     ),
-    "report over the rows": (lambda c: c.fit(c.csv(), "--report", "bad.csv"), "is read from"),
+    "report over the rows": (lambda c: c.fit(c.csv(), "--report", "bad.csv"), "is also read"),
     "scores over the model": (
         lambda c: c.score(c.good.rows, "--out", own_model(c), "--format", "csv", model="m.eqsep"),
-        "is read from",
+        "is also read",
     ),
     "learnt over the rows": (
         lambda c: ["learn", c.good.model, c.csv(), "--label", "kind", "--out", "bad.csv"],
-        "is read from",
+        "is also read",
     ),
     "merged over a part": (
         lambda c: ["merge", c.good.model, own_model(c), "--out", "m.eqsep"],
-        "is read from",
+        "is also read",
     ),
     "graph over the model": (
         lambda c: ["export", own_model(c), "--onnx", "m.eqsep"],
-        "is read from",
+        "is also read",
     ),
     "evaluation over the rows": (
         lambda c: ["evaluate", c.csv(), "--label", "kind", "--report", "bad.csv"],
-        "is read from",
+        "is also read",
     ),
     "rate out of range": (
         lambda c: c.fit(c.good.rows, "--false-alarm-rate", 2),
@@ -459,8 +465,8 @@ CASES = {
             *("learn", c.good.model, c.csv(c.frame.replace({"kind": {"normal": "Benign"}}))),
             *("--label", "kind", "--out", c.out),
         ],
-        "Column 'kind' holds 'Benign', a name of normal rows, which the model calls 'normal'. Say "
-        "--normal Benign, if these are normal; else rename that kind.",
+        "Column 'kind' holds 'Benign', a name of normal rows, which the model calls 'normal'. If "
+        "these are normal, use --normal Benign; otherwise rename it.",
     ),
     "several names in one": (
         lambda c: c.fit(c.csv(c.frame.replace({"kind": {"hot": "hot or cold"}}))),
@@ -498,11 +504,11 @@ CASES = {
     ),
     "rows without a label, and no labels": (
         lambda c: ["fit", c.good.rows, "--out", c.out, "--unlabelled", "trusted"],
-        "--unlabelled speaks of labels: pass their column as --label.",
+        "--unlabelled needs labels: name their column with --label.",
     ),
     "another way to take rows than that of the model": (
         lambda c: c.fit(c.good.rows, "--unlabelled", "doubted", "--like", c.good.model),
-        "--unlabelled and --like contradict each other",
+        "settles --unlabelled: leave it out, or fit that model again",
     ),
     "nothing to explain by": (
         lambda c: ["explain", c.good.model, c.good.rows, "--top", 0],
@@ -555,12 +561,12 @@ def test_a_file_may_be_closed(good, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", "rows.csv")
 
     monkeypatch.setattr(reading, "read_model", closed)
-    message = "rows.csv: permission denied. Change the rights to it, or pass another file."
+    message = "rows.csv: permission denied. Change its permissions, or pass another file."
     refused(Case(good, tmp_path).score(good.rows), message)
 
 
 def test_a_folder_may_be_closed(good, tmp_path, monkeypatch):
     monkeypatch.setattr(writing.os, "access", lambda *_: False)  # root may write anywhere
-    message = "permission denied. Change the rights to it, or pass another folder."
+    message = "permission denied. Change its permissions, or pass another folder."
     refused(Case(good, tmp_path).fit(good.rows), message)
     assert list((tmp_path / "out").iterdir()) == []

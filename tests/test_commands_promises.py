@@ -70,7 +70,7 @@ def test_the_command_selects_from_all_files_at_once(detector, tmp_path, capsys, 
         app(["score", str(tmp_path / "m.eqsep"), *files, "--fdr", "0.1", "--out", out])
     assert ended.value.code == 0
     told, needed = " ".join(capsys.readouterr().out.split()), -(-len(X) // 50)  # 499 rows calibrate
-    assert f"--fdr tells {needed} alarms or more, or none (fewer could be chance)" in told
+    assert f"--fdr gives {needed} alarms or more, or none (fewer could be chance)" in told
     alarm = pyarrow.csv.read_csv(out).column("alarm").to_numpy(zero_copy_only=False)
     assert_array_equal(alarm.astype(bool), detector.select(X, fdr=0.1))
     assert alarm.sum() >= n_anomalies

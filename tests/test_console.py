@@ -45,7 +45,7 @@ from eqsep.errors import (
         (FileNotFoundError("no train.csv in data"), "Error: no train.csv in data\n"),
         (
             PermissionError(13, "Permission denied", "m.eqsep"),
-            "Error: m.eqsep: permission denied. Change the rights to it, or pass another file.\n",
+            "Error: m.eqsep: permission denied. Change its permissions, or pass another file.\n",
         ),
     ],
     ids=lambda value: type(value).__name__,

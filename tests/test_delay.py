@@ -152,4 +152,4 @@ def test_persistence_needs_an_order(home):
     words = ["--label", "kind", "--persist", "2/3"]
     done = CliRunner().invoke(app, ["test", f"{folder}/bare.eqsep", f"{folder}/bare.csv", *words])
     assert done.exit_code == 2
-    assert "--persist counts in how soon" in " ".join(done.output.split())
+    assert "--persist needs --time, when a row was taken" in " ".join(done.output.split())

@@ -119,7 +119,7 @@ def many():
     for order in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y"):
         yield f"dates {order}", Writing(";", GERMAN, order, said=("day: dates",))
     for order in ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%b-%y", "%d %b %y"):
-        said = ("years of two digits as 1969 to 2068",)
+        said = ("two-digit years as 1969 to 2068",)
         yield f"dates {order}", Writing(";", GERMAN, order, said=said)
     for unit in ("€", "CHF", "°C", "l/min"):
         for mark, notation in ((",", ENGLISH), (";", GERMAN), ("\t", FRENCH)):
@@ -133,7 +133,7 @@ def many():
         no_names = Writing(marks[mark], header=False, said=("The first line holds values",))
         yield f"{mark}, no header", no_names
     title = "Payments of 2024\n\nmade by hand\n"
-    left_out = ("2 lines before the table left out",)
+    left_out = ("2 lines before the table",)
     for mark in ("commas", "semicolons", "tabs"):
         yield f"{mark}, below a title", Writing(marks[mark], above=title, said=left_out)
         units = {"amount": "[EUR]", "count": "(pieces)"}
@@ -308,7 +308,7 @@ def test_up_to_a_hundred_lines_of_titles_are_skipped(below, most, tmp_path):
     [
         ({"decimal": ";"}, "decimal must be '.' or ','"),
         ({"thousands": "x"}, "thousands must be one of"),
-        ({"decimal": ",", "thousands": ","}, "thousands must be another mark"),
+        ({"decimal": ",", "thousands": ","}, "thousands must be a mark other"),
         ({"skip": -1}, "skip must be a number of lines"),
         ({"encoding": "klingon"}, "or utf-16, got 'klingon'"),
         ({"encoding": "rot13"}, "or utf-16, got 'rot13'"),
@@ -482,7 +482,7 @@ def test_standard_input_has_a_dialect(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a;b\n1,5;x\n")))
     table, notes = read("-")
     assert table.to_pydict() == {"a": [1.5], "b": ["x"]}
-    assert "Values are divided by semicolons." in notes
+    assert "Values are separated by semicolons." in notes
 
 
 @pytest.mark.parametrize(
@@ -529,7 +529,7 @@ def test_a_backslash_before_a_quote_is_told_from_one_at_the_end_of_a_value(tmp_p
 def test_a_dialect_is_found_and_said():
     found = detect("day;amount\n31.12.2024;1.234,5\n", ANY, name="a.csv")
     assert (found.columns, found.delimiter) == (("day", "amount"), ";")
-    assert found.said == ("values are divided by semicolons",)
+    assert found.said == ("values are separated by semicolons",)
 
 
 def test_aligned_lines_are_divided_below_their_header():

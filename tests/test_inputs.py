@@ -58,7 +58,7 @@ def test_a_note_says_which_word_is_taken_for_normal(values):
 
 
 def test_a_word_for_normal_rows_is_proposed_next_to_all_normal_labels():
-    said = r"are 'Ideal', 'Premium'\. With --normal Ideal --normal Premium --normal Good such rows"
+    said = r"are 'Ideal', 'Premium'\. Use --normal Ideal --normal Premium --normal Good if such"
     with pytest.warns(EqsepWarning, match=said):
         labels_of(["Ideal", "Premium", "Good", "Fair"], "Ideal", "Premium")
 
@@ -80,10 +80,12 @@ def test_numbers_are_labels_where_0_is_normal():
 
 
 def test_other_words_for_normal_rows_are_asked_for():
-    with pytest.warns(EqsepWarning, match=r"'i\.O\.' .* With --normal normal --normal i\.O\. such"):
+    with pytest.warns(EqsepWarning, match=r"'i\.O\.' .* Use --normal normal --normal i\.O\. if"):
         labels = labels_of(["normal", "i.O.", "leak"])
     assert labels.counts == {"normal": 1, "i.O.": 1, "leak": 1}
-    with pytest.raises(UserError, match=r"both 'ok'.* --normal normal --normal ok; else rename"):
+    with pytest.raises(
+        UserError, match=r"both 'ok'.* --normal normal --normal ok; otherwise rename"
+    ):
         labels_of(["normal", "ok", "leak"], "ok")
 
 
@@ -149,8 +151,8 @@ def test_words_among_many_numbers_are_refused_unless_they_are_names(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": None, "normal": ["a"]}, "pass their column as --label"),
-        ({"label": None, "seen": ["a"]}, "pass their column as --label"),
+        ({"label": None, "normal": ["a"]}, "name their column with --label"),
+        ({"label": None, "seen": ["a"]}, "name their column with --label"),
         ({"drop": ["kind"]}, "'kind' holds the labels"),
         ({"names": ["kind"]}, "'kind' holds the labels"),
         ({"drop": ["x"], "names": ["x"]}, "cannot be both --categorical and --drop"),
@@ -250,7 +252,7 @@ def test_a_fitted_detector_knows_its_labels_in_any_spelling():
     settings = {"n_landmarks": 10, "bandwidth": 1.0, "false_alarm_rate": 0.2}
     detector = Detector(normal="Normal", **settings).fit(X, y)
     column = pa.chunked_array([pa.array(["NORMAL", "scan ", "flood", "-1"])])
-    with pytest.warns(Note, match="is taken for") as told:
+    with pytest.warns(Note, match="is read as") as told:
         found = y_for(detector.model_.evidence.labels, column, name="kind", missing=["-1"])
     assert len(told) == 2
     assert found.tolist() == ["Normal", "Scan", "flood", None]

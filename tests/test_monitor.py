@@ -280,7 +280,9 @@ def test_the_command_goes_on_from_its_state(detector, tmp_path, capsys):
     assert watch(a, b) == (1, told)
     with pytest.raises(SystemExit):
         app(["watch", str(tmp_path / "m.eqsep"), a, "--state", state, "--delta", "0.2"])
-    assert "was begun with --delta 0.01: leave it out" in " ".join(capsys.readouterr().err.split())
+    assert "was started with --delta 0.01: leave it out" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 def test_the_command_says_why_an_episode_begins_selects_rows_and_draws(detector, tmp_path, capsys):
@@ -337,7 +339,7 @@ def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, cap
     assert "changed yes" in (out := " ".join(told.out.split()))
     assert "a false report with a chance that is not known" in out
     assert "at most 0.01" not in out
-    assert "as --group" in " ".join(told.err.split())
+    assert "with --group COLUMN" in " ".join(told.err.split())
     shown = Page(Path(page).read_text()).whole
     assert "The fit warned: " in shown
     assert "chance of at most" not in shown

@@ -109,7 +109,7 @@ def test_no_promise_is_said_to_be_made_where_kinds_have_too_few_rows_for_one():
     assert "; promised at most 5.00%: " in told["called unseen"]
     none = {"without_promise": ("pump", "valve"), "has_promise": False}
     told = name_lines(counted(kind, kind, **none))
-    assert told["sets of kinds"].endswith("alarms have theirs, no promise was made")
+    assert told["sets of kinds"].endswith("alarms include the true kind, no promise was made")
     assert told["called unseen"].endswith("rows of seen kinds; no promise was made")
     assert (
         "of 1 named alarm of seen kinds" in name_lines(counted(["pump"], ["pump"]))["names right"]
@@ -222,4 +222,4 @@ def test_a_fit_says_which_kinds_have_too_few_rows_for_the_promise_of_names(tmp_p
     with pytest.raises(SystemExit):
         app(["fit", str(tmp_path / "t.csv"), "--label", "kind", *words])
     told = capsys.readouterr().out
-    assert "clogged, rare; names without a promise, which takes 19 rows: rare (5)\n" in told
+    assert "clogged, rare; too rare for a promise on names (19 rows needed): rare (5)\n" in told

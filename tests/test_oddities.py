@@ -32,7 +32,7 @@ plain = table()
 ODDITIES = {
     "a German export": table(mark=";", decimal=",").encode("cp1252"),
     "a unit beside each number": table(mark=";", decimal=",", unit=" bar").encode(),
-    "the minus behind": re.sub(r"(?m)^-([\d.]+)", r"\1-", plain).encode(),
+    "a trailing minus": re.sub(r"(?m)^-([\d.]+)", r"\1-", plain).encode(),
     "UTF-16 from Excel": table(mark="\t").encode("utf-16"),
     "lone carriage returns": plain.replace("\n", "\r").encode(),
     "a title and a blank line": f"Machine 7, May\n\n{table(mark=';')}".encode(),
@@ -138,8 +138,8 @@ def test_a_number_of_two_meanings_is_read_as_the_model_knows_its_column(tmp_path
 def test_columns_that_say_nothing_are_named(tmp_path):
     (tmp_path / "t.csv").write_bytes(ODDITIES["an empty and a constant column"])
     told = run("fit", tmp_path / "t.csv", *FIT, "--out", tmp_path / "m.eqsep").stderr
-    assert "Note: Without any value: 'e'." in told
-    assert "Note: The same in all rows: 'c'." in told
+    assert "Note: Empty columns: 'e'." in told
+    assert "Note: Constant columns: 'c'." in told
 
 
 def test_what_is_kept_has_types_in_parquet(scores, tmp_path):

@@ -82,8 +82,8 @@ def plant(tmp_path):
 
 def test_init_says_when_and_which_and_how_the_table_is_written(plant):
     noted = run("init", plant).stderr
-    assert "Values are divided by semicolons" in noted
-    assert "Note: 1 line before the table left out." in noted
+    assert "Values are separated by semicolons" in noted
+    assert "Note: Skipped 1 line before the table." in noted
     project = plant.parent / "eqsep.toml"
     text = project.read_text()
     found = tomllib.loads(text)
@@ -150,7 +150,7 @@ def test_errors_about_labels_name_the_project_file_where_there_is_one(tmp_path):
         "x,kind\n" + "".join(f"{i}.5,{('ok', 'fine', 'b')[i % 3]}\n" for i in range(40))
     )
     said = run("fit", rows, "--landmarks", 30).stderr
-    assert 'With normal = ["ok", "fine"] in eqsep.toml such rows are normal, too.' in said
+    assert 'Use normal = ["ok", "fine"] in eqsep.toml if such rows are normal.' in said
 
 
 @pytest.mark.parametrize(("labels", "most"), [(["fine", "ok", "bad"], "ok"), (["a", "b"], "a")])
@@ -313,7 +313,7 @@ def test_a_missing_model_is_said_in_words_of_the_project(tmp_path):
 
 def test_an_error_says_whose_options_were_used(fitted):
     told = run("fit", fitted / "sensors.csv", "--label", "lost", code=2).stderr
-    assert f"Note: some options are those of {fitted / 'eqsep.toml'}." in told
+    assert f"Note: some options come from {fitted / 'eqsep.toml'}." in told
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,10 @@ def test_an_error_says_whose_options_were_used(fitted):
         ('seen = "cold"', "seen = 'cold' in {} (line 4) is not a kind in column 'status'"),
         ('unlabelled = "none"', "unlabelled in {} (line 4) must be one of"),
         ('drop = ["idd"]', "Did you mean 'id'? 'idd' comes from drop in {} (line 4)."),
-        ('time = "day"\nordered = true', "ordered in {} (line 5) is for rows without a column"),
+        (
+            'time = "day"\nordered = true',
+            "ordered in {} (line 5) and time in ",
+        ),
         ('normal = "fine"', "labelled 'fine', the normal label by normal in {} (line 4): it holds"),
     ],
 )
@@ -450,9 +453,9 @@ def test_a_hint_names_the_column_of_times_that_init_drafted(tmp_path):
     rows = "".join(f"{day},{x:.3f}\n" for day, x in zip(days, walk, strict=True))
     (tmp_path / "t.csv").write_text(f"day,x\n{rows}")
     words = ("fit", tmp_path / "t.csv", "--landmarks", 30)
-    assert "one of times as --time day." in run(*words, "--out", tmp_path / "m").stderr
+    assert "that of times with --time day." in run(*words, "--out", tmp_path / "m").stderr
     run("init", tmp_path / "t.csv")
-    assert 'one of times as time = "day" in eqsep.toml.' in run(*words).stderr
+    assert 'that of times with time = "day" in eqsep.toml.' in run(*words).stderr
 
 
 def test_an_evaluation_reads_the_rates_of_the_project(fitted, tmp_path, monkeypatch):

@@ -91,7 +91,7 @@ def kept(tmp_path):
 def test_replay_says_that_the_log_is_the_model(kept):
     result = run("replay", "--data", kept)
     assert result.exit_code == 0
-    told = "machines: 2 versions made again, the same bits; largest difference 0.0e+00"
+    told = "machines: 2 versions replayed, identical bits; largest difference 0.0e+00"
     assert result.output.strip() == told
 
 
@@ -105,7 +105,7 @@ def test_replay_ends_with_1_where_the_log_was_changed(kept):
     ws.close()
     result = run("replay", "--data", kept, "--model", "machines")
     assert result.exit_code == 1
-    assert "other bits" in result.output
+    assert "different bits" in result.output
 
 
 def test_a_token_is_issued_and_taken_back(kept):
@@ -113,7 +113,9 @@ def test_a_token_is_issued_and_taken_back(kept):
     ws = Workspace.in_folder(kept)
     token = result.output.strip()
     assert ws.people.check(token).role == "view"
-    assert run("token", "ada", "--revoke", "--data", kept).output == "The token of ada is void.\n"
+    assert (
+        run("token", "ada", "--revoke", "--data", kept).output == "The token of ada is revoked.\n"
+    )
     ws.close()
     assert Workspace.in_folder(kept).people.check(token) is None
 
@@ -121,9 +123,9 @@ def test_a_token_is_issued_and_taken_back(kept):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["replay", "--data", "nowhere"], "nowhere holds no service"),
-        (["token", "ada", "--data", "nowhere"], "nowhere holds no service"),
-        (["--entity", "card"], "--entity is about MODEL: pass the model too"),
+        (["replay", "--data", "nowhere"], "There is no service in nowhere"),
+        (["token", "ada", "--data", "nowhere"], "There is no service in nowhere"),
+        (["--entity", "card"], "--entity needs MODEL: pass the model too"),
         (["nothing.eqsep"], "nothing.eqsep"),
         (["--database", "nonsense"], "'nonsense' is not the URL of a database"),
         (["--keep-quiet", "7"], "--keep-quiet must be a share between 0 and 1"),

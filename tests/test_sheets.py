@@ -38,7 +38,7 @@ def test_cells_keep_their_types_and_titles_are_left_out(tmp_path):
     }
     said = [str(warning.message) for warning in told]
     assert "Read the sheet 'data' of 'empty', 'data'; name another sheet to read it." in said
-    assert "1 line before the table left out." in said
+    assert "Skipped 1 line before the table." in said
 
 
 def test_a_sheet_is_chosen_by_its_name(tmp_path):

@@ -133,8 +133,8 @@ def test_rows_of_a_model_without_labels_are_listed_and_forgotten_without_them(fo
 
 
 NOBODY = {
-    "labelled": ("labelled.csv", "No row is listed: those labelled normal set the threshold"),
-    "m": ("new.csv", "No row is listed: none of these is without a label and among those that set"),
+    "labelled": ("labelled.csv", "No row to list: rows labelled normal set the threshold"),
+    "m": ("new.csv", "No row to list: none of these set the threshold without a label"),
 }
 
 
@@ -151,15 +151,15 @@ def test_where_no_row_is_listed_the_reason_is_told(folder, model):
 REFUSED = {
     "no labels": (
         lambda f: ["suspects", f / "m.eqsep", f / "rows.csv"],
-        "The model has learnt labels: pass their column as --label",
+        "The model has learnt labels: pass those of these rows as --label",
     ),
     "no labels to forget by": (
         lambda f: ["forget", f / "m.eqsep", f / "rows.csv", "--out", f / "x.eqsep"],
-        "The model has learnt labels: pass their column as --label",
+        "The model has learnt labels: pass those of these rows as --label",
     ),
     "normal rows without labels": (
         lambda f: ["suspects", f / "none.eqsep", f / "rows.csv", "--normal", "ok"],
-        "speak of labels: pass their column as --label",
+        "need labels: name their column with --label",
     ),
     "rows that were not learnt": (
         lambda f: ["forget", f / "m.eqsep", f / "labelled.csv", *_label(f)],
@@ -167,11 +167,11 @@ REFUSED = {
     ),
     "the rows themselves": (
         lambda f: ["forget", f / "m.eqsep", f / "rows.csv", *_label(f, "rows.csv")],
-        "is read from",
+        "is also read",
     ),
     "listed over the rows": (
         lambda f: ["suspects", f / "m.eqsep", f / "rows.csv", *_label(f, "rows.csv")],
-        "is read from",
+        "is also read",
     ),
     "no rows to list": (
         lambda f: ["suspects", f / "m.eqsep", f / "rows.csv", "--label", "kind", "--most", 0],
@@ -179,7 +179,7 @@ REFUSED = {
     ),
     "a column that is called as a result": (
         lambda f: ["suspects", f / "m.eqsep", _scored(f), "--label", "kind"],
-        "Column 'score' has the name of one of the results",
+        "Column 'score' has the name of a result",
     ),
 }
 

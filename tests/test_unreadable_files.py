@@ -74,7 +74,7 @@ def test_a_pipe_is_read_when_somebody_writes_and_else_refused(folder, tmp_path):
     path = tmp_path / "pipe.csv"
     os.mkfifo(path)
     with soon():
-        assert "to which nobody writes" in refused("score", folder / "m.eqsep", path)
+        assert "Nobody wrote to the pipe" in refused("score", folder / "m.eqsep", path)
     writer = threading.Thread(target=path.write_text, args=(ROWS,))
     writer.start()
     assert sum(read(path)) == 400
@@ -153,7 +153,7 @@ def test_files_that_are_read_three_times_are_the_same_each_time(tmp_path, monkey
     data = training_data.read_training_data(spec, None, random_state=0)
     assert sum(rows.n_rows for rows, _ in data.rows()) == 400
     change(path, ROWS.replace("size", "width").encode())
-    with pytest.raises(UserError, match="was changed since it was first read"):
+    with pytest.raises(UserError, match="has changed since it was first read"):
         next(iter(data.rows()))
 
 
@@ -194,7 +194,7 @@ def test_a_cell_beyond_all_memory_is_refused(folder, tmp_path, place):
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     packed(path, files | {"xl/worksheets/s0.xml": text})
-    assert "take more memory than 4 GB" in refused("score", folder / "m.eqsep", path)
+    assert "takes more than 4 GB" in refused("score", folder / "m.eqsep", path)
 
 
 def test_a_lack_of_memory_is_said(folder, monkeypatch):
@@ -203,7 +203,7 @@ def test_a_lack_of_memory_is_said(folder, monkeypatch):
 
     monkeypatch.setattr("eqsep.cli.score.files_of", fail)
     said = refused("score", folder / "m.eqsep", folder / "rows.csv")
-    assert said == "Error: There is not enough memory. Take fewer rows or columns."
+    assert said == "Error: Not enough memory: use fewer rows or columns."
 
 
 def test_a_model_that_says_to_be_of_a_terabyte_is_not_read(folder, tmp_path):

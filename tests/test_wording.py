@@ -141,7 +141,7 @@ SAID = {  # how each topic comes about, and words of the command on it
         lambda: TableEncoder().fit(frame(a=[1, 2], b=[1, 2])).transform(frame(a=[1])),
         "Add them, empty where a value is not known.",
     ),
-    "no_column": (lambda: TableEncoder().fit(frame(a=ids())), "a decimal comma to a point too."),
+    "no_column": (lambda: TableEncoder().fit(frame(a=ids())), "convert them, with decimal points."),
     "unlike_batches": (
         lambda: list(tables([(frame(a=[1]), None), (frame(b=[1]), None)], name="test")),
         "empty where a value is not known.",
@@ -168,7 +168,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "HighThresholdWarning": (
         lambda: few_above(thresholds={0.05: -1.0}),
-        "run eqsep score on the learnt files with --keep COLUMN, that of labels, and look at the "
+        "run eqsep score --keep COLUMN on the training files, with the label column, and look at the "
         "normal rows with the highest scores. Correct wrong labels among them. Add normal rows or "
         "columns that show anomalies, or leave out others (--drop), or allow more false alarms: "
         "--false-alarm-rate 0.05.",
@@ -180,7 +180,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "contrary_trust": (
         lambda: detector(plan=detector().fit(X).plan_, unlabelled="doubted").fit(X),
-        "The model that --like names has settled it",
+        "The --like model settled this",
     ),
     "higher_rate": (
         lambda: detector().fit(X[:60]),
@@ -188,7 +188,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "higher_rate_or_no_confidence": (
         lambda: detector(confidence=0.99, false_alarm_rate=0.02).fit(X),
-        "or leave out --confidence: on average it can be promised.",
+        "or leave out --confidence: the rate can be promised on average.",
     ),
     "no_fdr": (lambda: by_run().model_.n_calibrating(), "Leave out --fdr, or fit without --group"),
     "none_selected": (
@@ -201,12 +201,12 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "DependentRowsWarning": (
         lambda: check_dependence(sensors(), np.zeros(400, dtype=int)),
-        "which of these a row is from as --group COLUMN, or one of times as --time COLUMN.",
+        "runs, machines or days with --group COLUMN, or that of times with --time COLUMN.",
     ),
     "DriftWarning": (drifting, "leave out columns that do not matter with --drop."),
     "TimeOrderWarning": (
         lambda: detector(false_alarm_rate=0.1).fit(X, time=np.tile(np.arange(300), 3)),
-        "which run or machine a row is from as --group COLUMN.",
+        "Name the column of runs or machines with --group COLUMN.",
     ),
     "lost_groups": (lambda: by_run().partial_fit(X), "can learn and forget only in Python."),
     "no_windows": (lambda: Windows.of(frame(a=["x", "y"]), 3), "Leave out --window."),
@@ -227,7 +227,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "mixed_column": (
         lambda: mixed({"a": [*(f"{i},5 €" for i in range(60)), "7 £"]}),
-        "leave the column out with --drop, or take it with --categorical.",
+        "drop the column (--drop), or read it as text (--categorical).",
     ),
     "mixed_column_or_missing": (
         lambda: mixed({"A": [*map(str, range(60)), "none there"]}),
@@ -243,7 +243,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "damaged_watch": (
         lambda: Monitor.read(io.BytesIO(b"x"), detector().fit(X)),
-        "Name another file as --state",
+        "Pass another --state file",
     ),
     "lone_cost": (lambda: Review(cost_alarm=1.0).check(3), "both --cost-alarm and --cost-miss"),
     "no_first_model": (late_labels, "a shorter --delay, or a lower --first."),

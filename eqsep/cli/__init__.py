@@ -138,10 +138,7 @@ def _check_model_named(command: str, words: Sequence[str]) -> None:
         raise UserError("Where does the model go? Pass --out MODEL, or run eqsep init first.")
     files = list(_positional(words))
     if command in _TAKE_BOTH and len(files) == 1 and not _names_model(files[0]):
-        raise UserError(
-            f"Which model? Pass its file before {files[0]}, or name it in {NAME}, as eqsep init "
-            f"does."
-        )
+        raise UserError(f"Which model? Pass its file before {files[0]}, or set model in {NAME}.")
 
 
 def _positional(words: Sequence[str]) -> Iterator[str]:

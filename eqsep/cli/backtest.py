@@ -105,7 +105,7 @@ def backtest_files(
     kinds = sorted(set(kind.tolist()), key=natural_order)
     if NORMAL not in kinds or len(kinds) < 2:
         raise UserError(
-            f"A backtest takes rows labelled normal and anomalies, and column {spec.label!r} holds "
+            f"A backtest needs rows labelled normal and anomalous, but column {spec.label!r} holds "
             f"{with_counts(Counter(kind.tolist()))}. Label both"
             f"{', ' + inputs.or_name_normal(spec.normal) if NORMAL not in kinds else ''}."
         )
@@ -115,7 +115,7 @@ def backtest_files(
     found = evaluation.backtest(contenders, rows, kind, time=at[known], schedule=schedule)
     counts = Counter(sorted(kind.tolist()))
     return BacktestReport(
-        title=f"{', '.join(Path(path).name for path in spec.paths)}, played back",
+        title=f"{', '.join(Path(path).name for path in spec.paths)}, replayed",
         found=found,
         counts={NORMAL: counts.pop(NORMAL)} | dict(counts),
         notes=tuple(notes),
@@ -137,8 +137,8 @@ def _times(rows: Table, time: str) -> np.ndarray:
         seconds = column.numbers("date")
     except UnreadableError as error:
         raise UserError(
-            f"--time expects dates, or numbers by which rows are put in order, and column "
-            f"{column.name!r} holds {column.texts()[error.row]!r}, in row {error.row + 1}."
+            f"--time expects dates, or numbers to sort rows by, but column {column.name!r} holds "
+            f"{column.texts()[error.row]!r} in row {error.row + 1}."
         ) from error
     if np.isnan(seconds).any():
         row = int(np.flatnonzero(np.isnan(seconds))[0])
@@ -156,13 +156,13 @@ def _check_shadow(
     encoder = model.plan_.encoder
     if time is not None and time in (encoder.names or ()) and time not in encoder.dropped:
         raise UserError(
-            f"{name} has learnt column {time!r}, by which rows are put in order here and which "
-            f"no model learns: fit it with --drop {time}."
+            f"{name} was fitted with column {time!r}, which only sorts the rows here: fit it with "
+            f"--drop {time}."
         )
     if learnt_before(model, rows, np.where(kind == NORMAL, "normal", kind)).are_learnt:
         return [
-            f"{name} has learnt some of these rows, from the future of others: it does better on "
-            f"them than it would have done."
+            f"{name} has learnt some of these rows and so knows the future of others: its figures "
+            f"are too good."
         ]
     return []
 
@@ -181,7 +181,7 @@ def _print_backtest(console: Screen, report: BacktestReport) -> None:
         console.print_line(line)
     columns = ["", "looked at", "precision", "recall", "false alarms", "promised", "learning"]
     console.print(table(columns, _methods(found), wrapped=len(columns)))
-    console.print("When each kind was caught; in brackets, of the rows before any label of it:")
+    console.print("When each kind was caught; in brackets, among rows before its first label:")
     console.print(_kinds(found))
     console.print("Anomalies, and those that were caught:")
     columns = ["from", "rows", "labels known", "anomalies", *found.methods]

@@ -167,16 +167,18 @@ def print_errors() -> Iterator[None]:
 def _print_error(error: Exception, *, is_fault: bool) -> None:
     if is_fault:
         print_stderr("".join(traceback.format_exception(error)))
-        print_stderr("This is a fault of eqsep, not of your input: please report it.", style="red")
+        print_stderr(
+            "This is a bug in eqsep, not a mistake in your input: please report it.", style="red"
+        )
         return
     if isinstance(error, MemoryError):
-        error = UserError("There is not enough memory. Take fewer rows or columns.")
+        error = UserError("Not enough memory: use fewer rows or columns.")
     text, project = sentence(error), current_project.get()
     if project is not None:
         text = joined(text, _source(project, text))
     print_stderr(f"Error: {text}", style="red")
     if project is not None and str(project.path) not in text:
-        print_stderr(f"Note: some options are those of {project.path}.")
+        print_stderr(f"Note: some options come from {project.path}.")
 
 
 def _source(project: Project, error: str) -> str:
@@ -369,7 +371,7 @@ def sentence(message: Exception | str) -> str:
         what = message.strerror[0].lower() + message.strerror[1:]
         text = f"{message.filename}: {what}." if message.filename else f"{what.capitalize()}."
         if isinstance(message, PermissionError):
-            text += " Change the rights to it, or pass another file."
+            text += " Change its permissions, or pass another file."
         return text
     text = in_command(message) if isinstance(message, Message) else str(message)
     text = text.replace("olumn ''", "olumn '' (no name)")
@@ -384,26 +386,22 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 _HIGH = (
-    "To see them, run eqsep score on the learnt files with --keep COLUMN, that of labels, and look "
-    "at the normal rows with the highest scores. Correct wrong labels among them. Add normal rows "
-    "or columns that show anomalies, or leave out others (--drop)"
+    "To see why, run eqsep score --keep COLUMN on the training files, with the label column, and "
+    "look at the normal rows with the highest scores. Correct wrong labels among them. Add normal "
+    "rows or columns that show anomalies, or leave out others (--drop)"
 )
 HINTS = {  # by topic, made of the message's fields
-    "CountingColumnWarning": "If it only counts or names the rows, leave it out: "
-    "--drop {column!r}.",
+    "CountingColumnWarning": "If it only counts or names rows, leave it out: --drop {column!r}.",
     "DateColumnWarning": "Unless the date matters, leave it out: --drop {column!r}.",
     "DecimalCommaWarning": "If they are names, say so: --categorical {column!r}{others}.",
     "DroppedColumnWarning": "If these are numbers or dates stored as text, convert them.",
-    "LeakingColumnWarning": "If it is known only together with the label, leave it out: "
-    "--drop {column!r}.",
-    "NewDateWarning": "Fit to rows of their time, or without the column (--drop {column!r}).",
+    "LeakingColumnWarning": "If it is known only with the label, leave it out: --drop {column!r}.",
+    "NewDateWarning": "Fit to rows from that period, or without the column (--drop {column!r}).",
     "UnreadableError": "Correct the value, or leave it empty where it is missing.",
     "missing_columns": "Add them, empty where a value is not known.",
-    "no_column": "If these are numbers or dates stored as text, convert them, a decimal comma to a "
-    "point too.",
+    "no_column": "If these are numbers or dates as text, convert them, with decimal points.",
     "unlike_batches": "Pass files of one table, empty where a value is not known.",
-    "no_label": "Leave out --label to learn all rows as normal ones, or check where the labels "
-    "were lost.",
+    "no_label": "Leave out --label to learn all rows as normal, or check why no row has one.",
     "no_normal_label": "Say which label is normal, --normal LABEL, or {other}",
     "numbers_for_names": "Say which label is normal, --normal 0 for example, or write names.",
     "one_label": "Say which label is normal: --normal {label}, if these rows are.",
@@ -415,36 +413,34 @@ HINTS = {  # by topic, made of the message's fields
     "HighThresholdWarning": f"{_HIGH}, or allow more false alarms: --false-alarm-rate {{rate:g}}.",
     "high_at_any_rate": f"{_HIGH}.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
-    "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "
-    "Fit that one again with some, or leave out --unlabelled.",
+    "contrary_trust": "The --like model settled this, as it has no labelled anomalies. Fit it "
+    "again with some, or leave out --unlabelled.",
     "higher_rate": "Add {more}, or pass --false-alarm-rate {rate:g}.",
     "higher_rate_or_no_confidence": "Add {more}, pass --false-alarm-rate {rate:g}, or leave out "
-    "--confidence: on average it can be promised.",
+    "--confidence: the rate can be promised on average.",
     "no_fdr": "Leave out --fdr, or fit without --group and --time.",
     "none_selected": "Add normal rows, pass fewer rows at a time, or allow a higher --fdr.",
     "short_memory": "Add normal rows, or allow a higher --fdr.",
-    "DependentRowsWarning": "Pass the column that says which of these a row is from as --group "
-    "COLUMN, or one of times as --time {time}.",
+    "DependentRowsWarning": "Name the column of runs, machines or days with --group COLUMN, or "
+    "that of times with --time {time}.",
     "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
-    "TimeOrderWarning": "Pass the column that says which run or machine a row is from as --group "
-    "COLUMN.",
-    "lost_groups": "They are not a column of the files, so this model can learn and forget only in "
-    "Python.",
+    "TimeOrderWarning": "Name the column of runs or machines with --group COLUMN.",
+    "lost_groups": "They are not in the files: this model can learn and forget only in Python.",
     "no_windows": "Leave out --window.",
-    "unknown_runs": "They are not a column of the files, so this model can score only in Python.",
+    "unknown_runs": "They are not in the files: this model can score only in Python.",
     "windows_on_cluster": "Leave out --ray.",
-    "RepeatedRowsWarning": "If that is meant, pass --again.",
+    "RepeatedRowsWarning": "To learn them twice, pass --again.",
     "picked_rows": "Fit again with these rows among the others; or, if they were picked because "
     "they raised an alarm, pass --judged.",
     "MissingDataError": "Or name a folder{where}: --data-home FOLDER, or {variable}=FOLDER.",
     "WorkerDiedError": "Divide the rows into smaller files.",
-    "mixed_column": "Correct it, leave the column out with --drop, or take it with --categorical.",
-    "mixed_column_or_missing": "Correct it, leave the column out with --drop, or take it with "
-    "--categorical. If that is a missing value, pass --missing {word!r}.",
-    "mixed_columns": "Correct them, leave the columns out with --drop, or take them with "
-    "--categorical. If these are missing values, pass --missing {word}.",
+    "mixed_column": "Correct it, drop the column (--drop), or read it as text (--categorical).",
+    "mixed_column_or_missing": "Correct it, drop the column (--drop), or read it as text "
+    "(--categorical). If that is a missing value, pass --missing {word!r}.",
+    "mixed_columns": "Correct them, drop the columns (--drop), or read them as text "
+    "(--categorical). If these are missing values, pass --missing {word}.",
     "ragged_row": "Correct it, or set such rows aside with --bad-rows FILE.",
-    "damaged_watch": "Name another file as --state: it will be written.",
+    "damaged_watch": "Pass another --state file, which is then created.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss, or neither.",
     "no_first_model": "Pass more rows, a shorter --delay, or a lower --first.",
 }

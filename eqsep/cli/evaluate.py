@@ -128,22 +128,22 @@ def evaluate_files(
     kinds = np.array([tested.normal if text is None else text for text in texts])
     scarce = [kind for kind, n in Counter(kinds.tolist()).items() if n < _FEWEST]
     if scarce:
-        warn(Note(f"Left out: {quoted(scarce)}, with one row each. An evaluation takes two."))
+        warn(Note(f"Left out: {quoted(scarce)}, with one row each. An evaluation needs two."))
         kept = ~np.isin(kinds, scarce)
         tested, kinds = replace(tested, places=tested.places[kept]), kinds[kept]
     if set(kinds.tolist()) <= {tested.normal}:
         raise UserError(
-            f"An evaluation takes labelled anomalies, and column {labels.name!r} holds only "
-            f"{labels.normal!r}: label some, each by its kind."
+            f"An evaluation needs labelled anomalies, but column {labels.name!r} holds only "
+            f"{labels.normal!r}: label some by kind."
         )
     counts = tested.counts(labels)
     among = rows.take(tested.places)
     anomalous = sorted(set(kinds.tolist()) - {tested.normal})
     code = np.searchsorted(anomalous, kinds) + 1
     code[kinds == tested.normal] = 0
-    why = "What is measured here on such rows, whose neighbours are learnt, is more than is found"
+    why = "The figures here are too good, as neighbours of these rows are learnt. Expect less"
     dependent = [  # rows are divided one by one
-        replace(found, message=f"{found.message.split('. ')[0]}. {why} in another run or day:")
+        replace(found, message=f"{found.message.split('. ')[0]}. {why} in another run or day.")
         for found in check_dependence(among, code)
     ]
     warn_of([*check_columns(among, code, anomalous), *check_labels(counts), *dependent])
@@ -284,5 +284,5 @@ def _print_means(console: Screen, results: EvaluationReport) -> None:
         ]
         console.print_line(f"{method} is better at: {'; '.join(found) or 'nothing'}.")
     if not several:
-        console.print("--against random-forest says what a forest would be better at.")
+        console.print("To see what a forest is better at, pass --against random-forest.")
     console.print()

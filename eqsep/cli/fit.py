@@ -149,30 +149,24 @@ def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path |
     if settings["unlabelled"] == "auto":
         return
     if spec.label is None:
-        raise UserError("--unlabelled speaks of labels: pass their column as --label.")
+        raise UserError("--unlabelled needs labels: name their column with --label.")
     if like is not None:
-        raise UserError(
-            f"--unlabelled and --like contradict each other: what such rows are taken for is said "
-            f"by {like}. Leave out --unlabelled, or fit that model again with it."
-        )
+        raise UserError(f"{like} settles --unlabelled: leave it out, or fit that model again.")
 
 
 def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> None:
     """Refuse windows that a model has settled, or that cannot be computed."""
     has_windows = spec.window if plan is None else plan.windows
     if plan is not None and spec.window is not None:
-        raise UserError(
-            "--window and --like contradict each other: windows are those of that model. Leave out "
-            "--window."
-        )
+        raise UserError("--window and --like contradict each other: leave out --window.")
     if ray is not None:
         check_no_windows(has_windows)
         if spec.ordered:
-            raise UserError("--ordered and --ray contradict each other: files are read apart.")
+            raise UserError("--ordered and --ray contradict each other: files are read separately.")
     if (has_windows is not None or spec.ordered) and spec.seen and is_large(spec.paths):
         raise UserError(
-            "--seen leaves rows out, and of files as large as these they are left out before "
-            "windows are taken: leave out --seen, or pass files of less than 256 MB."
+            "With files this large, --seen leaves rows out before windows are computed: leave out "
+            "--seen, or pass files of less than 256 MB."
         )
 
 
@@ -250,8 +244,8 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
     large = is_large(spec.paths)
     if large and detector.plan_.windows is not None:
         raise UserError(
-            "The model is written. Its report would be measured on a sample of these large files, "
-            "and sampled rows have no windows: measure with eqsep test on other files."
+            "The model is written, but no report: it would use a sample of these large files, and "
+            "sampled rows have no windows. Measure with eqsep test on other files."
         )
     again = not large and STANDARD_INPUT not in files_of(spec.paths)
     if spec.seen and again and detector.plan is None:
@@ -343,9 +337,9 @@ def _check_enough(
         return
     of = "" if needed == 2 else " with normal rows"
     raise UserError(
-        f"The model is written, but no report: it is measured on normal rows that a second fit "
-        f"does not learn, which takes {needed} {what}s{of} at least, got "
-        f"{len(held) + len(learnt):,}. Add normal rows, or leave out --report."
+        f"The model is written, but no report: it is measured on normal rows held out of a second "
+        f"fit, which takes at least {needed} {what}s{of}, got {len(held) + len(learnt):,}. Add "
+        f"normal rows, or leave out --report."
     )
 
 
@@ -383,7 +377,7 @@ def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]
 
 
 def _note(known: _Known, trial: Detector, n_train: int, n_test: int, unseen: Sequence[str]) -> str:
-    whole = "rows" if known.all_rows else "rows that were drawn first, as the files are large,"
+    whole = "rows" if known.all_rows else "sampled rows"
     n_all = len(known.kind)
     text = (
         f"These figures come from a copy of the detector that was fitted to {n_train / n_all:.0%} "
@@ -591,8 +585,8 @@ class _Reader:
         changed = [file for file, stamp in self.stamps.items() if stamp_of(file) != stamp]
         if changed:
             raise UserError(
-                f"{quoted(changed)} was changed since it was first read: rows are read three times "
-                f"where they are many. Try again when nobody writes to it."
+                f"{quoted(changed)} has changed since it was first read (large files are read "
+                f"three times). Try again when nobody writes to it."
             )
         for _, table in inputs.pieces_for(self.like, spec.paths, columns, layout=spec.layout):
             written = spec.written_labels(table)

@@ -79,9 +79,7 @@ def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> 
 def _check_detector(path: Path, found: object, model: object) -> None:
     """Refuse a file without a detector; note where the project file has changed since its fit."""
     if not isinstance(model, Model):
-        raise UserError(
-            f"{path} holds a {type(found).__name__}: expected a detector, as eqsep fit writes it."
-        )
+        raise UserError(f"{path} holds a {type(found).__name__}: pass a model of eqsep fit.")
     project = current_project.get()
     if project is None or project.model is None or Path(project.model).resolve() != path.resolve():
         return
@@ -113,8 +111,8 @@ def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
             used = [column for column in there if column not in more]
             if len(used) != len(learnt):
                 raise UserError(
-                    f"The model knows its {len(learnt)} columns by their place, and "
-                    f"the table has {len(used)}: {quoted(used)}. Pass these columns alone."
+                    f"The model knows its {len(learnt)} columns by position, but the table has "
+                    f"{len(used)}: {quoted(used)}. Pass only the columns that it learnt."
                 )
             return [*used, *more]
         used = [name for name, column in learnt.items() if column is not None]
@@ -143,9 +141,9 @@ def _check_groups(plan: Plan, more: Sequence[str], there: Sequence[str]) -> None
     for name in filter(None, grouping.columns):
         if name in more and name not in there:
             raise UserError(
-                f"Column {name!r} is missing: by it the model holds out whole {grouping.unit}s, "
-                f"so that it must know which one each row belongs to. The table has "
-                f"{quoted(there)}. Add it.{did_you_mean([name], there)}"
+                f"Column {name!r} is missing: the model needs it to hold out whole "
+                f"{grouping.unit}s. The table has {quoted(there)}. Add "
+                f"it.{did_you_mean([name], there)}"
             )
 
 
@@ -237,10 +235,7 @@ def persistent_alarms(text: str) -> PersistentAlarms:
     """Alarms that persist for 3 of 5 rows, from "3/5"."""
     found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise UserError(
-            f"--persist must be two whole numbers as in 3/5, the first at least 1 and not above "
-            f"the second, got {text!r}."
-        )
+        raise UserError(f"--persist must be K/N with 1 <= K <= N, such as 3/5, got {text!r}.")
     return PersistentAlarms(int(found[1]), int(found[2]))
 
 
@@ -294,9 +289,8 @@ class RowReader:
         def choose(there: list[str]) -> Iterable[str]:
             if self.grouped.group is not None and self.grouped.group not in there:
                 raise UserError(
-                    f"Column {self.grouped.group!r} is missing: it says which run a row is of, and "
-                    f"windows and alarms that persist go on within a run. The table has "
-                    f"{quoted(there)}."
+                    f"Column {self.grouped.group!r} is missing: it says which run a row belongs "
+                    f"to, as windows and --persist need to know. The table has {quoted(there)}."
                 )
             return columns_for(self.model.plan, more=[*more, *self._there(there).names])(there)
 
@@ -454,7 +448,7 @@ def read_label_column(
     if not normal and len(usual) > 1:
         raise UserError(
             f"Column {name!r} holds several names of normal rows: {quoted(usual)}. If all of these "
-            f"are normal, say {say_normal(*usual)}; else name the one that is."
+            f"are normal, use {say_normal(*usual)}; otherwise name the one that is."
         )
     if not normal and not usual:
         rest = f", and rows without a label stand for the others, pass {say_normal(NORMAL)}."
@@ -471,8 +465,8 @@ def read_label_column(
     if NORMAL in known and label != NORMAL:
         both = say_normal(NORMAL, label)
         raise UserError(
-            f"Column {name!r} holds both {label!r}, which is to be the normal label, and "
-            f"{NORMAL!r}. If both are normal rows, say {both}; else rename one."
+            f"Column {name!r} holds both {label!r}, the normal label, and {NORMAL!r}. If both are "
+            f"normal rows, use {both}; otherwise rename one."
         )
     there = {text for text in written if text is not None}
     words = dict.fromkeys(as_label(word, there) for word in normal)
@@ -517,8 +511,8 @@ def _warn_of_fine(known: Iterable[str], normal: Sequence[str], name: str) -> Non
     fine = sorted(text for text in known if folded(text) in _FINE)
     if fine:
         labels = "label is" if len(normal) == 1 else "labels are"
-        taken = f"taken for a kind of anomaly, as the normal {labels} {quoted(normal)}"
-        too = f"With {say_normal(*normal, *fine)} such rows are normal, too."
+        taken = f"a kind of anomaly here, because the normal {labels} {quoted(normal)}"
+        too = f"Use {say_normal(*normal, *fine)} if such rows are normal."
         warn(EqsepWarning(f"Labels of {name}: {quoted(fine)} is {taken}. {too}"))
 
 
@@ -559,9 +553,9 @@ def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
     for group in groups.values():
         one = words[min(group)]
         if len(group) > 1:
-            warn(Note(f"Labels of {name}: {quoted(sorted(group))} are one, {one!r}."))
+            warn(Note(f"Labels of {name}: {quoted(sorted(group))} are read as one, {one!r}."))
         elif one not in group:
-            warn(Note(f"Labels of {name}: {quoted(group)} is taken for {one!r}."))
+            warn(Note(f"Labels of {name}: {quoted(group)} is read as {one!r}."))
     if all(text == word for text, word in words.items()):
         return texts
     return objects(None if text is None else words[text] for text in texts)
@@ -588,7 +582,7 @@ def y_for(
     if labels is not None and not by_number and not normal and usual and usual != ["0"]:
         raise UserError(
             f"Column {name!r} holds {quoted(usual)}, a name of normal rows, which the model calls "
-            f"{word!r}. Say {say_normal(usual[0])}, if these are normal; else rename that kind."
+            f"{word!r}. If these are normal, use {say_normal(usual[0])}; otherwise rename it."
         )
     if labels is None and not by_number and None not in texts and not usual:
         if not normal and len(names) > 1:
@@ -627,10 +621,7 @@ def check_some_label(texts: np.ndarray, *, name: str) -> None:
 def check_labelled(known: RowLabels, label: str | None) -> None:
     """Refuse learnt rows without the column of their labels, where labels are `known`."""
     if label is None and known.labels is not None:
-        raise UserError(
-            "The model has learnt labels: pass their column as --label, with the labels that these "
-            "rows had, empty where they had none."
-        )
+        raise UserError("The model has learnt labels: pass those of these rows as --label.")
 
 
 def numbers_of(texts: Iterable[Any]) -> np.ndarray:
@@ -740,18 +731,15 @@ class InputSpec:
         used = self.not_learnt
         twice = [name for name in used if used.count(name) > 1 or name in self.drop]
         if (self.group is not None or self.time is not None) and twice:
-            raise UserError(
-                f"Column {twice[0]!r} cannot be two of --label, --group, --time and --drop."
-            )
+            raise UserError(f"Column {twice[0]!r} is in two of --label, --group, --time, --drop.")
         if self.ordered and self.time is not None:
-            raise UserError(
-                f"--ordered is for rows without a column of times: leave it out, as --time is "
-                f"{self.time!r}."
-            )
+            raise UserError("--ordered and --time contradict each other: pass one of them.")
         if self.label is None and (self.normal or self.seen):
-            raise UserError("--normal and --seen speak of labels: pass their column as --label.")
+            raise UserError("--normal and --seen need labels: name their column with --label.")
         if self.label in (*self.drop, *self.names):
-            raise UserError(f"Column {self.label!r} holds the labels: it is not to --drop or name.")
+            raise UserError(
+                f"Column {self.label!r} holds the labels: it cannot be in --drop or --categorical."
+            )
         both = [name for name in self.names if name in self.drop]
         if both:
             raise UserError(f"Column {quoted(both)} cannot be both --categorical and --drop.")

@@ -158,7 +158,9 @@ def _rare(model: Model) -> str:
     unit = "row" if grouping is None else grouping.unit
     few = ", ".join(f"{kind} ({n:,})" for kind, n in short[:3])
     more = f" and {len(short) - 3} more" * (len(short) > 3)
-    return f"; names without a promise, which takes {counted(rows_for(rate), unit)}: {few}{more}"
+    return (
+        f"; too rare for a promise on names ({counted(rows_for(rate), unit)} needed): {few}{more}"
+    )
 
 
 def _columns(model: Model) -> str:
@@ -197,10 +199,10 @@ def _promise(model: Model) -> str:
     if grouping is not None:
         text = text.replace("rows", f"rows of {grouping.promised}", 1)
         if grouping.edges and grouping.columns[0] is not None:
-            text += f"; nothing of new groups, which takes {groups_needed(rate):,} groups or more"
+            text += f"; none for new groups, which takes {groups_needed(rate):,} groups or more"
     if doubted or certainly or grouping is not None or is_less:
         text = f"at most {text}"
-    return f"{text}; fewer, the more of these are anomalies" if doubted else text
+    return f"{text}; fewer if some of these are anomalies" if doubted else text
 
 
 def _interval(model: Model) -> dict[str, str]:
@@ -264,7 +266,7 @@ def _names(model: Model) -> dict[str, str]:
     if not model.kinds:
         return {}
     if not model.namer.has_promise:
-        return {"names": "without a promise: the model is of an older file. Fit again to have one"}
+        return {"names": "no promise, as the file is of an older version. Fit again to get one"}
     rate, grouping = model.promise.unseen_rate, model.plan.holdout.grouping
     promise = f"{100 * rate:.4g}% of the rows of seen kinds may be called unseen"
     unit = "row" if grouping is None else grouping.unit
@@ -382,10 +384,7 @@ def _suspects(detector: Detector, spec: InputSpec, *, most: int) -> pa.Table:
     rows, table = spec.read_like(plan, inputs.all_columns(plan, spec.not_learnt))
     taken = [name for name in table.schema.names if name in _RESULTS]
     if taken:
-        raise UserError(
-            f"Column {quoted(taken)} has the name of one of the results ({', '.join(_RESULTS)}) "
-            f"that rows are written with: rename it."
-        )
+        raise UserError(f"Column {quoted(taken)} has the name of a result: rename it.")
     places = detecting.suspects(detector, rows, spec.labels_for(known, table), n=most)
     score = detector.score_samples(rows.take(places)) if len(places) else np.empty(0)
     values = (places + 1, score, detector.calibration_.p_value(score))
@@ -401,11 +400,11 @@ def _listed(detector: Detector, n: int) -> str:
         return f"{counted(n, 'row')}, the highest score first, of {held:,} that were held out"
     if not detector.plan_.labels.unlabelled_is_normal:
         return (
-            "No row is listed: those labelled normal set the threshold, and none of them is to be "
-            "judged. To label more, look at the highest scores of new rows (eqsep score --most 20) "
-            "and teach what you find with eqsep learn --judged"
+            "No row to list: rows labelled normal set the threshold, and these need no review. To "
+            "label more, look at the highest scores of new rows (eqsep score --most 20) and teach "
+            "what you find with eqsep learn --judged"
         )
     return (
-        "No row is listed: none of these is without a label and among those that set the "
-        "threshold. Pass the rows that were learnt, with the labels that they had"
+        "No row to list: none of these set the threshold without a label. Pass the rows that "
+        "were learnt, with the labels that they had"
     )

@@ -202,12 +202,13 @@ def check_most(most: int) -> None:
         raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")
 
 
-def check_model_out(path: Path, reads: Sequence[str | Path | None] = ()) -> None:
-    """Refuse before the work a place where no model can be written, or that the command reads."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: pass the name of a file for the model.")
+def check_model_out(
+    path: Path, reads: Sequence[str | Path | None] = (), *, what: str = "model"
+) -> None:
+    """Refuse before the work a place where nothing can be written, or that the command reads."""
     if path.exists() and not path.is_file():
-        raise UserError(f"{path} is a device or a pipe: pass the name of a file for the model.")
+        found = "folder" if path.is_dir() else "device or a pipe"
+        raise UserError(f"{path} is a {found}: pass the name of a file for the {what}.")
     check_folder(path)
     check_not_read(path, filter(None, reads))
 
@@ -218,9 +219,6 @@ def check_report_out(
     """Refuse before the work a place where no report can be written, or that the command uses."""
     if path is None:
         return
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path} is not a file: pass the name of a file for the report.")
     if model is not None and path.resolve() == model.resolve():
         raise UserError(f"--report and --out are both {path}: pass two names.")
-    check_folder(path)
-    check_not_read(path, filter(None, reads))
+    check_model_out(path, reads, what="report")

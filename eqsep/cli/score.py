@@ -75,15 +75,9 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.persist is not None and (self.fdr is not None or self.ray is not None):
-            raise UserError(
-                "--persist goes from row to row: --fdr selects among all rows, and --ray reads "
-                "files apart. Pass one of them."
-            )
+            raise UserError("--persist cannot be used with --fdr or --ray: pass one of them.")
         if self.fdr is not None and self.false_alarm_rate is not None:
-            raise UserError(
-                "--fdr and --false-alarm-rate are two promises: --fdr says which share of the "
-                "alarms may be false, the other which share of the normal rows. Pass one of them."
-            )
+            raise UserError("--fdr and --false-alarm-rate are two promises: pass one of them.")
         if self.explain < 0:
             raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
         if self.most is not None:
@@ -153,7 +147,7 @@ class Tally:
         if later and later >= self.first_rows:  # which waits for compiled code
             text += f", {later / max(now - self.warm, 1e-9):,.0f} rows/s after the first piece"
         if self.needed > 1:
-            text += f"; --fdr tells {self.needed:,} alarms or more, or none (fewer could be chance)"
+            text += f"; --fdr gives {self.needed:,} alarms or more, or none (fewer could be chance)"
         if self.highest is not None:
             text += f"; the {self.highest:,} highest"
         return text

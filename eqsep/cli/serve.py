@@ -86,8 +86,8 @@ def replay(
             done = ws.ledger.replay(name)
             same &= done.same_bits
             Screen().print_line(
-                f"{name}: {counted(done.versions, 'version')} made again, "
-                f"{'the same' if done.same_bits else 'other'} bits; largest difference "
+                f"{name}: {counted(done.versions, 'version')} replayed, "
+                f"{'identical' if done.same_bits else 'different'} bits; largest difference "
                 f"{done.largest_difference:.1e}"
             )
     raise typer.Exit(0 if same else 1)
@@ -106,7 +106,7 @@ def token(
     with closing(_workspace(data, database)) as ws:
         if revoke:
             ws.people.revoke(name, by=_BY)
-            Screen().print_line(f"The token of {name} is void.")
+            Screen().print_line(f"The token of {name} is revoked.")
         else:
             typer.echo(ws.people.issue(name, role, by=_BY, days=days))
 
@@ -146,7 +146,7 @@ def _url(data: Path, database: str | None) -> str:
 
 def _database(data: Path) -> Path:
     if not (data / DATABASE).is_file():
-        raise UserError(f"{data} holds no service: pass --data with the folder of one.")
+        raise UserError(f"There is no service in {data}: pass its folder as --data.")
     return data / DATABASE
 
 
@@ -172,7 +172,7 @@ def _live(ws: Workspace, model: Path | None, entity: str | None, *, take: bool) 
             ws.ledger.set_settings(name, entity=entity)
     elif entity is not None or take:
         option = "--take" if take else "--entity"
-        raise UserError(f"{option} is about MODEL: pass the model too.")
+        raise UserError(f"{option} needs MODEL: pass the model too.")
     lives = {name: ws.ledger.live(name).id for name in ws.ledger.names()}
     return [f"{n}, version {v}{f': {said[n]}' if n in said else ''}" for n, v in lives.items()]
 
@@ -188,7 +188,7 @@ def _print_served(asked: Serving, port: int, token: str | None, live: list[str])
     if not asked.is_local:
         print_stderr(
             f"Warning: {asked.host} can be reached from other machines, and what is sent is not "
-            f"encrypted: put a proxy with TLS before it, and name the service with --name HOST.",
+            f"encrypted: put a TLS proxy in front of it, and name the service with --name HOST.",
             style="yellow",
         )
     console.file.flush()

@@ -54,10 +54,7 @@ class ReviewSpec:
         """The same, with the values of the columns."""
         day, time = (None, None) if self.time is None else _days(table.column(self.time), self.time)
         if self.persist is not None and time is None and self.group is None:
-            raise UserError(
-                "--persist counts in how soon faults are found: pass --time, when each row was "
-                "taken, or --group, the run that it is of."
-            )
+            raise UserError("--persist needs --time, when a row was taken, or --group, its run.")
         return Review(
             top=self.top,
             day=day,
@@ -111,9 +108,9 @@ def _days(column: pa.ChunkedArray, name: str) -> tuple[np.ndarray | None, np.nda
     if pa.types.is_timestamp(dates.type) or pa.types.is_date(dates.type):
         return _texts(pc.strftime(dates, format="%Y-%m-%d")), dates.to_numpy().astype("M8[us]")
     raise UserError(
-        f"--time expects dates, or numbers by which rows are put in order, and column {name!r} "
-        f"holds {next((text for text in _texts(column).tolist() if text), '')!r}. Pass the column "
-        f"of times; whom or what rows are about is --entity."
+        f"--time expects dates, or numbers to sort rows by, but column {name!r} holds "
+        f"{next((text for text in _texts(column).tolist() if text), '')!r}. Pass the column of "
+        f"times; a card, host or machine is --entity."
     )
 
 
@@ -140,7 +137,7 @@ def assess_files(
     assert y is not None  # the option is required
     label = str(spec.label)
     inputs.check_some_label(y, name=label)
-    notes = [] if caution is None else [f"Said at the fit: {console.in_command(caution.warning())}"]
+    notes = [] if caution is None else [f"The fit warned: {console.in_command(caution.warning())}"]
     if set(grouped.names) <= set(table.schema.names):
         rows = grouped.attach(rows, table)
     rows = plan.align(rows)  # with windows, before rows are left out
@@ -151,14 +148,13 @@ def assess_files(
         notes.append(f"Left out: {counted(len(kind) - len(known), 'row')} {WITHOUT}.")
     if NORMAL not in kind:
         raise UserError(
-            f"A test measures false alarms, and column {label!r} holds no row that is normal: it "
-            f"holds {with_counts(Counter(kind.tolist()))}. Add normal rows, "
+            f"A test needs normal rows to measure false alarms, but column {label!r} holds "
+            f"{with_counts(Counter(kind.tolist()))}. Add normal rows, "
             f"{inputs.or_name_normal(spec.normal, detector.model_.evidence.labels)}."
         )
     if set(kind[known].tolist()) == {NORMAL}:
         notes.append(
-            "No row is an anomaly, so that false alarms alone are measured: add labelled anomalies "
-            "to see what is found."
+            "No row is an anomaly: only false alarms are measured. Label some to see more."
         )
     if (windows := plan.windows) is not None:
         short = known[windows.short(rows)[known]]
@@ -180,17 +176,17 @@ def _checked_new(
     """Refuse rows that were learnt, or note that some were, or that this is unknown."""
     found = learnt_before(detector, rows, y)
     if not found.checked or found.by_chance >= 1:
-        return ["Whether the model has learnt some of these rows is not known."]
+        return ["It is not known whether the model has learnt some of these rows."]
     if not found.are_learnt:
         return []
     share = (
-        f"of {found.checked:,} normal rows that it would hold out {found.found:,} are among those "
-        f"that it has, so about {found.share:.0%} of the rows were learnt"
+        f"it already has {found.found:,} of the {found.checked:,} normal rows that it would hold "
+        f"out, so about {found.share:.0%} of the rows were learnt"
     )
     if not learnt_too:
         raise UserError(
-            f"The model has learnt {', '.join(paths)}: {share}. On these it does better than on "
-            f"new rows. Pass others, or measure nevertheless with --learnt-too."
+            f"The model has learnt {', '.join(paths)}: {share}. It does better on them than on new "
+            f"rows. Pass others, or measure anyway with --learnt-too."
         )
     said = "The model has learnt from these rows, and does better on them than on new ones"
     return [f"{said}: {share}."]
@@ -217,24 +213,26 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     for note in report.notes:
         console.print_line(note)
     if found.overall is not None:
-        console.print("\nWhat is found, with 95% intervals; the last two whatever the threshold:")
+        console.print(
+            "\nWhat is found, with 95% intervals; the last two do not depend on the threshold:"
+        )
         columns = ("", "rows", "recall", "precision", "average precision", "ROC AUC")
         console.print(table(columns, _kind_rows(found, found.overall)))
         console.print("Alarms by label, and by the name that they are given:")
         header = ("label", "alarms", "own name", "another", "unseen")
         console.print(table(header, _name_rows(found.names)))
-        console.print(f"If only the {found.review.top} highest scores are looked at:")
+        console.print(f"If you check only the {found.review.top} highest scores:")
         header = ("", "looked at", "anomalous", "precision", "recall")
         console.print(table(header, _top_rows(found)))
     if found.delay is not None and found.delay.kinds:
         stay = " that persists" * found.delay.persistent
-        console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
+        console.print(f"How soon: the first alarm{stay} in each stretch of rows of a kind:")
         columns = ("", "stretches", "found", "delay in rows", "delay in time", "by false alarms")
         console.print(table(columns, _delay_rows(report)))
         rest = " All other figures are of single alarms, persistent or not." * bool(stay)
         console.print_line(f"{report.false_episodes} {CHANCE_DELAYS}{rest}\n")
     if found.costs:
-        console.print("What it costs; the best threshold is the best one of these rows:")
+        console.print("What it costs; the best threshold is the best for these rows:")
         columns = ("threshold", "score", "alarms", "false", "missed", "cost")
         console.print(table(columns, _cost_rows(found)))
 
@@ -272,7 +270,7 @@ def name_lines(names: Names) -> dict[str, str]:
             promised = f"promised {names.sets.promised:.0%} if kinds are as common as in the fit"
         lines["sets of kinds"] = (
             f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered, 'alarm')} "
-            f"have theirs, {promised}"
+            f"include the true kind, {promised}"
         )
     if names.called_unseen.total:
         promised = f"promised at most {names.rate:.2%}: {names.judged}"

@@ -47,10 +47,7 @@ def watch(
     """Check whether rows still look like those that set the model's threshold."""
     options.check_report_out(report, [model, *rows])
     if (fdr is None) != (alarms is None):
-        raise UserError(
-            "--fdr selects rows as they come, and --alarms says where they go: pass both, or "
-            "neither."
-        )
+        raise UserError("--fdr selects rows, and --alarms is their file: pass both, or neither.")
     for out in (state, alarms):
         if out is not None:
             options.check_model_out(out, [model, *rows])
@@ -118,7 +115,7 @@ def _monitor(detector: Detector, state: Path | None, *, delta: float | None, see
         return Monitor(detector, delta=delta, random_state=seed)
     monitor = Monitor.load(state, detector)
     if delta not in (None, monitor.delta):
-        raise UserError(f"{state} was begun with --delta {monitor.delta:g}: leave it out.")
+        raise UserError(f"{state} was started with --delta {monitor.delta:g}: leave it out.")
     return monitor
 
 

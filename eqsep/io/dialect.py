@@ -58,7 +58,7 @@ class Layout:
         if self.thousands not in (None, *THOUSANDS):
             self._refuse("thousands", f"one of {quoted(THOUSANDS)}")
         if self.thousands and self.thousands == self.decimal:
-            self._refuse("thousands", "another mark than that before decimals")
+            self._refuse("thousands", "a mark other than the decimal one")
         if self.skip is not None and self.skip < 0:
             self._refuse("skip", "a number of lines")
         if self.encoding is not None and not _is_encoding(self.encoding):
@@ -355,13 +355,13 @@ def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | No
 
 def _said(form: _Form, n: int, layout: Layout, *, tabs: bool, comments: int) -> Iterable[str]:
     if left_out := form.titles + comments:
-        yield f"{counted(left_out, 'line')} before the table left out"
+        yield f"skipped {counted(left_out, 'line')} before the table"
     if form.quoting:
         yield f"values are written with {form.quoting}"
     elif layout.delimiter is None and form.split is not None:
-        yield f"{len(form.table[0])} columns of values are divided by spaces"
+        yield f"{len(form.table[0])} columns of values are separated by spaces"
     elif layout.delimiter is None and form.delimiter not in (",", "\t" if tabs else ",", _NOWHERE):
-        yield f"values are divided by {_MARKS[form.delimiter]}"
+        yield f"values are separated by {_MARKS[form.delimiter]}"
     if n == 0 and layout.header is None:
         yield "the first line holds values, so columns are called c1, c2, …"
     if n > 1 and not marks.is_ruler(form.table[1]):

@@ -105,7 +105,7 @@ def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
         return
     there = (str(path) for path in paths if Path(path).exists())  # others are refused later
     if any(Path(path).samefile(out) for path in files_of(there)):
-        raise UserError(f"{out} is read from: write to another file, or what it holds is lost.")
+        raise UserError(f"{out} is also read: write to another file, or its content is lost.")
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def whole(
             if tables and set(columns) != set(tables[0].schema.names):
                 apart = sorted(set(columns) ^ set(tables[0].schema.names))
                 raise UserError(
-                    f"{file.name} has not the columns of the files before it: {quoted(apart)} not "
+                    f"{file.name} has other columns than the files before it: {quoted(apart)} not "
                     f"in all of them. Pass files of one table."
                 )
             tables.append(table)
@@ -197,9 +197,7 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        raise UserError(
-            f"A column has not the same type in all files: {error}. Write the files alike."
-        ) from error
+        raise UserError(f"Types differ from file to file: {error}. Convert them.") from error
 
 
 def no_rows(paths: Iterable[str]) -> UserError:
@@ -302,7 +300,7 @@ class ArrowFile:
             if not _is_plain(field.type):
                 raise UserError(
                     f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
-                    f"expected numbers, truth values, text, dates or durations. Leave it out."
+                    f"expected numbers, booleans, text, dates or durations. Leave it out."
                 )
         return table
 
@@ -322,8 +320,8 @@ def arrow_file(path: str, kind: str) -> ArrowFile:
         file.seek(max(file.seek(0, os.SEEK_END) - len(last), 0))
         if file.read() != last:
             raise UserError(
-                f"{path} cannot be read: it does not end as a file of {kind.capitalize()} does. "
-                f"Check that it is whole."
+                f"{path} cannot be read: it does not end as {kind.capitalize()} files do. Check "
+                f"that it is complete."
             )
     data = dataset.dataset(path, format=kind)
     text.check_once(data.schema.names, path)
@@ -363,9 +361,9 @@ def _note_same(table: pa.Table) -> None:
         if len(pc.unique(column.slice(0, _FIRST))) == 1 and len(found := pc.unique(column)) == 1:
             (constant if found[0].is_valid else empty).append(name)
     if empty:
-        note(f"Without any value: {quoted(empty)}.")
+        note(f"Empty columns: {quoted(empty)}.")
     if constant and table.num_rows > 1:
-        note(f"The same in all rows: {quoted(constant)}.")
+        note(f"Constant columns: {quoted(constant)}.")
 
 
 def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Iterator[MixedColumn]":
@@ -444,7 +442,7 @@ def _typed(table: pa.Table, schema: pa.Schema, *, name: str, before: int) -> pa.
                 row = pc.index(bad, True).as_py()
                 raise UserError(
                     f"{name}, row {before + row + 1}: column {field.name!r} holds "
-                    f"{column[row].as_py()!r}, and its first rows hold values of kind {kind!r}.",
+                    f"{column[row].as_py()!r}, but its first rows hold values of kind {kind!r}.",
                     hint="Correct it, or read the whole table at once with read_table.",
                 )
         columns[field.name] = column

@@ -255,7 +255,7 @@ def _dates(column: Any) -> Understood | None:
     if found is None:
         return None
     notation = Notation(dates=order)
-    more = ", years of two digits as 1969 to 2068" if _some(column, _SHORT_YEAR) else ""
+    more = ", two-digit years as 1969 to 2068" if _some(column, _SHORT_YEAR) else ""
     more += ", months as their first day" if _some(column, _MONTH) else ""
     ordered = _some(column, r"^\s*\d{1,2}\D")  # not 2024/12/31, nor Dec 31, 2024
     return Understood(found, notation, (notation.said() if ordered else "dates") + more)

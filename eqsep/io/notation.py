@@ -102,8 +102,8 @@ class Notation:
 PLAIN = Notation()
 _MINUS = {"behind": r"{}[-−]\s*", "brackets": r"\s*\({}\)\s*", "long": r"\s*−{}"}
 _MINUS_SAID = {
-    "behind": "the minus behind",
-    "brackets": "negative ones in brackets",
+    "behind": "a trailing minus",
+    "brackets": "negative numbers in brackets",
     "long": "long minus signs",
 }
 _MINUS_IN = {style: pattern.format(r"([^-−()]*\d[^-−()]*)") for style, pattern in _MINUS.items()}

@@ -110,8 +110,8 @@ def _first_byte(handle: int, path: str) -> bytes:
             return b""
         time.sleep(_PATIENCE)
     raise UserError(
-        f"{path} is a pipe to which nobody writes: it was waited for {_WAIT_FOR_WRITER} seconds. "
-        f"Start what writes to it first."
+        f"Nobody wrote to the pipe {path} for {_WAIT_FOR_WRITER} seconds: start the program that "
+        f"writes to it first."
     )
 
 
@@ -293,7 +293,9 @@ def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoine
         if not more or len(head) > _LONGEST_LINE:
             break
     if b"\0" in head:
-        raise UserError(f"{name} is not text: it holds bytes of 0. Check it, or name its encoding.")
+        raise UserError(
+            f"{name} is not text: it contains zero bytes. Check it, or name its encoding."
+        )
     end = max(head.rfind(b"\n"), head.rfind(b"\r")) + 1 if len(head) >= _HEAD else len(head)
     end = end or len(head)
     return head[:end], Rejoined(head[end:], stream)
@@ -318,7 +320,7 @@ def lines_of(stream: Any, *, name: str) -> Iterator[bytes]:
 
 def too_long(name: str) -> UserError:
     most = f"{_LONGEST_LINE / 2**20:.0f} MB"
-    return UserError(f"A line of {name} is longer than {most}. Check that it is whole.")
+    return UserError(f"A line of {name} is longer than {most}. Check that it is complete.")
 
 
 def decoded(data: bytes) -> str:

@@ -184,8 +184,8 @@ def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) 
     found = RAGGED.search(reason)
     if found is None:
         if "straddling" in reason:
-            reason = "a row of it is longer than 1 MB, or a quote is never closed"
-        return UserError(f"{name} cannot be read: {reason}. Check that it is whole.")
+            reason = "a row is longer than 1 MB, or a quote is never closed"
+        return UserError(f"{name} cannot be read: {reason}. Check that it is complete.")
     row, expected, got, text = found.groups()
     place = name if row is None else f"{name}, row {row}"
     if line is not None:
@@ -296,8 +296,8 @@ class CsvFile:
                 yield self._decoded(pa.Table.from_batches([batch]))
             if source.ends_within_quotes(self.dialect.delimiter):
                 raise UserError(
-                    f"{self.name} ends within quotes: one before is never closed, and what follows "
-                    f"it would be lost. Close it, or leave it out."
+                    f"{self.name} ends inside quotes: an earlier quote is never closed, and what "
+                    f"follows it would be lost. Close or remove it."
                 )
         finally:
             self.rows.end()
@@ -478,20 +478,16 @@ def _cells(path: str, wanted: str | None) -> bytes:
         import python_calamine  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
-            f"{path} is a spreadsheet, and python-calamine, which reads such files, is not "
-            f'installed: pip install "eqsep[excel]", or save the sheet as CSV.'
+            f'{path} needs python-calamine: pip install "eqsep[excel]", or save it as CSV.'
         ) from error
     Path(path).open("rb").close()  # or raises why it cannot be opened
     words = [sys.executable, "-P", cells.__file__, path, wanted or ""]
     done = subprocess.run(words, capture_output=True, check=False)
     if done.returncode == cells.REFUSED:
         reason = done.stderr.decode(errors="replace").rstrip(".")
-        raise UserError(f"{path} cannot be read: {reason}. Check that it is whole.")
+        raise UserError(f"{path} cannot be read: {reason}. Check that it is complete.")
     if done.returncode:
-        raise UserError(
-            f"{path} cannot be read: it is damaged, or its cells take more memory than 4 GB. Save "
-            f"the sheet as CSV."
-        )
+        raise UserError(f"{path} is damaged, or takes more than 4 GB. Save the sheet as CSV.")
     found = json.loads(done.stderr)
     name, there = found["sheet"], found["sheets"]
     if wanted is not None and wanted not in there:
@@ -534,7 +530,7 @@ def _json_row(line: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"This is not JSON: {error}.") from error
     except RecursionError as error:
-        raise UserError("This is nested too deep to be read.") from error
+        raise UserError("This is nested too deeply to be read.") from error
     if _SURROGATE.search(line):
         try:
             json.dumps(row, ensure_ascii=False).encode()

@@ -47,7 +47,7 @@ def output_format(out: str, wanted: str | None) -> str:
             f"format or the end of the name."
         )
     if kind in ("parquet", "arrow") and (out == STANDARD_OUTPUT or out.endswith(".gz")):
-        raise UserError(f"{kind} goes to a file of its own, not to {out}: choose the format csv.")
+        raise UserError(f"{kind} is only written to files, not to {out}: choose the format csv.")
     return kind
 
 
@@ -66,7 +66,7 @@ def check_folder(path: Path) -> None:
     if not os.access(path.parent, os.W_OK):
         raise UserError(
             f"No file can be written in the folder {path.parent}: permission denied. "
-            f"Change the rights to it, or pass another folder."
+            f"Change its permissions, or pass another folder."
         )
 
 
@@ -144,7 +144,7 @@ def _in_types(table: pa.Table, schema: pa.Schema | None) -> pa.Table:
         return table.cast(schema)
     except pa.ArrowInvalid as error:
         raise UserError(
-            f"A column that is kept is not of one type in all rows: {error}. Keep it in a CSV file."
+            f"A kept column has values of different types: {error}. Keep it in a CSV file."
         ) from error
 
 
