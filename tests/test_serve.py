@@ -510,7 +510,8 @@ def test_groups_are_named_and_those_with_the_same_name_are_one(work):
 
 
 def test_a_lesson_is_seen_on_all_open_rows_at_once(work, monkeypatch):
-    monkeypatch.setattr(alarms, "AT_ONCE", 7)  # rows are read and written in several steps
+    monkeypatch.setattr(alarms, "AT_ONCE", 7)  # rows are read in several steps
+    monkeypatch.setattr(alarms, "_PIECE", 7)  # and written
     numbers = taken(work, rows_at((0, 6), 60, rng=np.random.default_rng(8)))
     before = work.alarms.standing("pump")
     assert list(before) == numbers[::-1]
@@ -524,6 +525,32 @@ def test_a_lesson_is_seen_on_all_open_rows_at_once(work, monkeypatch):
     assert renamed == {n: s.kind for n, s in after.items() if s.kind != before[n].kind}
     anew = work.intake.score("pump", [work.alarms.get(number).row for number in after])
     assert [one.score for one in anew] == [one.score for one in after.values()]
+
+
+def test_verdicts_given_while_rows_are_scored_again_score_the_rest(work, monkeypatch):
+    """Pieces are written one by one, each by the newest version; what is judged stays as it was."""
+    monkeypatch.setattr(alarms, "_PIECE", 4)
+    numbers = taken(work, rows_at((0, 8), 12))  # the newest are scored first
+    before = work.alarms.get(numbers[1]).now
+    first = work.verdicts.give(numbers[:1], "false alarm", by="ada").version.id
+    later, scored = [], []
+    judged = work.alarms._judged
+
+    def and_then_a_verdict(model, name, some):
+        scored.append(len(some))
+        found = judged(model, name, some)
+        if not later:
+            given = work.verdicts.give(numbers[1:2], "true", kind="odd", by="ada")
+            later.append(given.version.id)
+        return found
+
+    monkeypatch.setattr(work.alarms, "_judged", and_then_a_verdict)
+    work.alarms.refresh("pump")
+    versions = [work.alarms.get(number).now.version for number in numbers[2:]]
+    assert versions == [*later] * 6 + [first] * 4
+    assert work.alarms.get(numbers[1]).now == before
+    assert {a.now.version for a in work.alarms.inbox("pump").alarms} == {*later}
+    assert scored == [4, 4, 3, 4]  # 15 rows for two verdicts on 12 and 11
 
 
 def test_a_kind_is_renamed_or_merged_and_verdicts_are_still_undone(work, url):

@@ -34,7 +34,9 @@ ALIKE = 0.7  # the least product of two directions for alarms to look alike
 _KEPT = 6_000  # directions in memory
 _MOST = 2_000  # rows that are compared with each other
 _STANDING = 30_000  # rows that nobody has judged and that each version scores: the newest
-AT_ONCE = 1_000  # rows that are read or written together, so that nobody waits for long
+AT_ONCE = 1_000  # rows that are read together, so that nobody waits for long
+_PIECE = 250  # rows that are scored and written again, before others may write
+_ONE_ROW = update(schema.rows).where(schema.rows.c.id == bindparam("number"))
 _REASONS = 8
 _FIRST = 5  # alarms of a group that are explained at once
 RANDOM = "picked at random from quiet rows, to measure how many anomalies are missed"
@@ -341,10 +343,9 @@ class Alarms:
             for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
                 reasons[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
         if kept:
-            one_row = update(schema.rows).where(schema.rows.c.id == bindparam("number"))
             values = [{"number": number, "reasons": reasons[number]} for number in kept]
             with self._store.writing() as connection:
-                connection.execute(one_row, values)
+                connection.execute(_ONE_ROW, values)
         return [replace(alarm, reasons=reasons.get(alarm.id, alarm.reasons)) for alarm in alarms]
 
     def normal_rows(self, number: int, *, n: int = 5) -> list[dict[str, str]]:
@@ -449,17 +450,20 @@ class Alarms:
             table, live = schema.rows, self._ledger.in_use(name)[0]
             query = _undecided(name, table.c.id).where(table.c.now_version != live)
             numbers = [row.id for row in self._store.rows(query)]
-            if not numbers:
-                return
-            answers = self.said_by(self._ledger.detector(live).model_, live, name, numbers)
-            changed = [
-                {"number": number, **{f"now_{key}": value for key, value in vars(said).items()}}
-                for number, said in answers.items()
-            ]
-            one = update(table).where(table.c.id == bindparam("number"))
-            for start in range(0, len(changed), AT_ONCE):  # they can be scored again
-                with self._store.writing(synced=False) as connection:
-                    connection.execute(one, changed[start : start + AT_ONCE])
+            for start in range(0, len(numbers), _PIECE):  # others write meanwhile: they come first
+                live = self._ledger.in_use(name)[0]  # the newest, if that has changed
+                model, some = self._ledger.detector(live).model_, numbers[start : start + _PIECE]
+                changed = [
+                    {
+                        "number": number,
+                        "now_version": live,
+                        **{f"now_{k}": v for k, v in said.items()},
+                    }
+                    for number, said in self._judged(model, name, some)
+                ]
+                if changed:
+                    with self._store.writing(synced=False) as connection:  # it can be done again
+                        connection.execute(_ONE_ROW.where(schema.rows.c.state != JUDGED), changed)
 
     def standing(self, name: str) -> dict[int, Said]:
         """What the live version says about the newest rows that nobody has judged, by number."""
@@ -485,6 +489,12 @@ class Alarms:
             alarm, p_value = score > model.threshold, model.calibration.p_value(score)
             values = zip(there, score.tolist(), p_value.tolist(), alarm.tolist(), strict=True)
             return {n: Said(version, s, p, a, "" if a else NORMAL) for n, s, p, a in values}
+        return {n: Said(version=version, **said) for n, said in self._judged(model, name, numbers)}
+
+    def _judged(
+        self, model: Model, name: str, numbers: Sequence[int]
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """The verdicts of a model on rows that are stored, with the numbers of these."""
         last, known = self._named
         known = known if last is model else {}
         new = [number for number in numbers if number not in known]
@@ -492,9 +502,7 @@ class Alarms:
             new, rows = self._encoded.rows(name, model, new)
             known = known | dict(zip(new, model.judge(rows).each(), strict=True))
         self._named = model, known  # what was previewed is mostly given next
-        return {
-            number: Said(version=version, **known[number]) for number in numbers if number in known
-        }
+        return [(number, known[number]) for number in numbers if number in known]
 
     def forget_kept(self) -> None:
         """Drop rows from memory, once the store no longer has some of them."""

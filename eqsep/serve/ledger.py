@@ -119,7 +119,12 @@ def _lesson(row: Any) -> Lesson | None:
 
 
 def _write(
-    connection: Connection, name: str, change: Change, detector: Detector, parent: int | None = None
+    connection: Connection,
+    name: str,
+    change: Change,
+    detector: Detector,
+    parent: int | None = None,
+    learnt: str | None = None,
 ) -> int:
     """Write a version and return its number; the first and every 25th also get a model file."""
     depth, lesson, table = 0, change.lesson, schema.versions
@@ -129,7 +134,8 @@ def _write(
         depth = (_entry(connection, parent).depth + 1) % SNAPSHOT_EVERY
     values = {**vars(change), "model": name, "parent": parent, "at": now(), "depth": depth}
     values |= {"lesson": lesson and vars(lesson), "n_rows": len(lesson.rows) if lesson else 0}
-    made = insert(table).values(**values, digest=digest(detector.model_)).returning(table.c.id)
+    values["digest"] = learnt or digest(detector.model_)
+    made = insert(table).values(**values).returning(table.c.id)
     number = int(connection.execute(made).scalar_one())
     if not depth and change.operation != REVERT:
         whole = {"version": number, "content": model_bytes(detector)}
@@ -506,8 +512,9 @@ class Ledger:
             else:
                 more = change.lesson or self.detector(change.source or 0)
                 detector, warned = done(self.detector(parent), change.operation, more)
+            learnt = digest(detector.model_)  # this takes time: nobody has to wait until it is made
             with self._store.writing() as connection:
-                number = _write(connection, name, change, detector, parent)
+                number = _write(connection, name, change, detector, parent, learnt)
                 table = schema.models
                 mine = (table.c.name == name) & (table.c.live == parent)
                 if not connection.execute(update(table).where(mine).values(live=number)).rowcount:
