@@ -28,7 +28,7 @@ _MINUS_MOVED = {
     "long": (r"^\s*−", "-"),
 }  # to a minus before the number
 _MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
-_FIRST = 1000  # values of a column that are tried before all of them
+_FEW, _FIRST = 10, 1000  # values of a column that are tried before all of them
 MATCHED = b"eqsep_matched"  # of a table: which words for a missing value its text had
 
 
@@ -186,7 +186,8 @@ def _cast(column: Any, *kinds: pa.DataType) -> Any:
     """The column in the first of some types that all values allow; None if none does."""
     for kind in kinds:
         with suppress(pa.ArrowInvalid):
-            _trimmed(column.slice(0, _FIRST), kind)
+            for n in (_FEW, _FIRST):  # each value that fails takes time
+                _trimmed(column.slice(0, n), kind)
             return _trimmed(column, kind)
     return None
 
