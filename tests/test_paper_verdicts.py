@@ -268,9 +268,9 @@ def test_each_protocol_has_verdicts_of_its_own(tmp_path):
         assert (
             "Under the paper protocol 61 agree with ours, 0 differ and 19 cannot be judged; in 19 "
             "of these the two means are within the margin, and 19 would stay open with any number "
-            "of our runs. Counting each figure once: 61 agree, 0 differ, 19 cannot be judged. Judging "
-            "each method in a table as a whole (16 means): 13 agree, 0 differ, 3 cannot be judged."
-            in page
+            "of our runs. Counting each figure once: 61 agree, 0 differ, 19 cannot be judged. "
+            "Judging each method in a table as a whole (16 means): 13 agree, 0 differ, 3 cannot be "
+            "judged." in page
         )
         assert "Under the corrected protocol 0 agree with ours, 80 differ and 0 cannot be" in page
         assert (

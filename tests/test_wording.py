@@ -168,9 +168,9 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "HighThresholdWarning": (
         lambda: few_above(thresholds={0.05: -1.0}),
-        "run eqsep score --keep COLUMN on the training files, with the label column, and look at the "
-        "normal rows with the highest scores. Correct wrong labels among them. Add normal rows or "
-        "columns that show anomalies, or leave out others (--drop), or allow more false alarms: "
+        "run eqsep score --keep COLUMN on the training files, with the label column, and look at "
+        "the normal rows with the highest scores. Correct wrong labels among them. Add normal rows "
+        "or columns that show anomalies, or leave out others (--drop), or allow more false alarms: "
         "--false-alarm-rate 0.05.",
     ),
     "high_at_any_rate": (few_above, "columns that show anomalies, or leave out others (--drop)."),
@@ -296,10 +296,10 @@ def project():
 IN_PROJECT = {
     "CountingColumnWarning": "leave it out: add 'id' to drop in eqsep.toml.",
     "DecimalCommaWarning": "say so: add 'a' to categorical in eqsep.toml.",
-    "DependentRowsWarning": 'a row is from as group = "COLUMN" in eqsep.toml, or one of times as '
+    "DependentRowsWarning": 'days with group = "COLUMN" in eqsep.toml, or that of times with '
     'time = "COLUMN" in eqsep.toml.',
-    "HighThresholdWarning": "with --keep COLUMN, that of labels, and look at the normal rows with "
-    "the highest scores. Correct wrong labels among them. Add normal rows or columns that show "
+    "HighThresholdWarning": "with the label column, and look at the normal rows with the highest "
+    "scores. Correct wrong labels among them. Add normal rows or columns that show "
     "anomalies, or leave out others (drop in eqsep.toml), or allow more false alarms: "
     "false_alarm_rate = 0.05 in eqsep.toml.",
     "UnusedDoubtWarning": "or leave out unlabelled in eqsep.toml.",
