@@ -181,7 +181,7 @@ def test_kinds_with_few_labels_are_measured_too(rows):
 
 @pytest.mark.parametrize(
     ("place", "message"),
-    [(".", "is not a file"), ("none/r.html", "There is no folder"), ("m", "are both")],
+    [(".", "is a folder"), ("none/r.html", "There is no folder"), ("m", "are both")],
 )
 def test_a_bad_place_for_the_report_is_refused_before_the_work(rows, place, message):
     words = ("--label", "kind", "--out", rows.parent / "m", "--report", rows.parent / place)
@@ -239,7 +239,7 @@ def test_of_large_files_a_sample_is_measured(rows, monkeypatch):
     result = run("fit", rows, "--drop", "id", *words, *FAST)
     assert result.exit_code == 0, result.output
     read = Page(path.read_text())
-    assert "drawn first, as the files are large" in read.whole
+    assert "of the sampled rows" in read.whole
     assert {a["attrs"]["aria-label"] for a in read.all("article")} == {"Alarm: a held-out row"}
 
 
@@ -255,7 +255,7 @@ def test_few_normal_rows_have_a_report_or_one_sentence_says_why_not(labels, tmp_
     assert result.exit_code == (0 if enough else 2), result.output
     assert report.exists() == enough
     if not enough:
-        assert "which takes 2 normal rows at least, got 1. Add normal rows" in result.stderr
+        assert "which takes at least 2 normal rows, got 1. Add normal rows" in result.stderr
         assert "The model is written" in result.stderr
         assert (tmp_path / "m").exists()
 
@@ -273,4 +273,4 @@ def test_few_groups_have_a_report_or_one_sentence_says_why_not(n_groups, tmp_pat
     assert result.exit_code == (0 if n_groups == 3 else 2), result.output
     assert report.exists() == (n_groups == 3)
     if n_groups == 2:
-        assert "takes 3 groups with normal rows at least, got 2" in result.stderr
+        assert "takes at least 3 groups with normal rows, got 2" in result.stderr

@@ -82,7 +82,7 @@ def test_a_line_that_does_not_fit_is_refused_in_any_block(tmp_path):
 def test_a_line_that_is_longer_than_a_block_is_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(HEAD + "".join(LINES[:90]) + f"1,{'long ' * 500},2\n" + "".join(LINES))
-    with pytest.raises(UserError, match="a row of it is longer than"):
+    with pytest.raises(UserError, match="a row is longer than"):
         list(pieces_of(path))
 
 
@@ -110,7 +110,7 @@ CLOSED = {
 def test_a_file_that_ends_within_quotes_is_refused(tmp_path, name):
     path = tmp_path / "t.csv"
     path.write_text(HEAD + UNCLOSED[name])
-    with pytest.raises(UserError, match=r"t\.csv ends within quotes: one before is never closed"):
+    with pytest.raises(UserError, match=r"t\.csv ends inside quotes: an earlier quote is never"):
         list(pieces_of(path))
 
 

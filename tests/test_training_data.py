@@ -183,7 +183,7 @@ def test_large_files_without_rows_are_refused(tmp_path):
 
 @pytest.mark.usefixtures("large")
 def test_large_files_of_different_types_are_refused(spec):
-    with pytest.raises(UserError, match="not the same type in all files"):
+    with pytest.raises(UserError, match="Types differ from file to file"):
         read_training_data(replace(spec, names=["number"]), None, random_state=0)
 
 

@@ -507,7 +507,7 @@ def _highest(
             among = np.flatnonzero(alarm) if alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
-                said = [f"{name} {text_of(value)}" for name, value in values if value is not None]
+                said = [f"{c} {text_of(v)}".strip() for c, v in values if v is not None]
                 row = f"row {done + i + 1}" + f" ({', '.join(said)})" * bool(said)
                 verdict = _verdict(kind[i], probability[i]) if alarm[i] else "passes"
                 held.append((score[i], kind[i], f"{row}: {verdict}", rows.take(np.array([i]))))
