@@ -441,8 +441,7 @@ class Alarms:
     def annotate(self, number: int, note: str) -> None:
         """Write a note on a row."""
         self.get(number)
-        values = {"note": texts.note(note)}
-        self._store.write(update(schema.rows).where(_among([number])).values(**values))
+        self._store.write(update(schema.rows).where(_among([number])).values(note=texts.note(note)))
 
     def refresh(self, name: str) -> None:
         """Score the newest rows that nobody has judged again, if the live version is new."""
@@ -491,9 +490,7 @@ class Alarms:
             return {n: Said(version, s, p, a, "" if a else NORMAL) for n, s, p, a in values}
         return {n: Said(version=version, **said) for n, said in self._judged(model, name, numbers)}
 
-    def _judged(
-        self, model: Model, name: str, numbers: Sequence[int]
-    ) -> list[tuple[int, dict[str, Any]]]:
+    def _judged(self, model: Model, name: str, numbers: Sequence[int]) -> list[tuple[int, Any]]:
         """The verdicts of a model on rows that are stored, with the numbers of these."""
         last, known = self._named
         known = known if last is model else {}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from eqsep.errors import UserError
 from eqsep.serve import schema
@@ -68,18 +68,12 @@ class Exemption:
         return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
 
 
-_TABLE = schema.exemptions.c
-_IN_FORCE = (  # made once: it is asked with every batch of rows
-    select(*columns_of(Exemption, schema.exemptions))
-    .where(_TABLE.model == bindparam("name"), _TABLE.revoked_at.is_(None))
-    .where(_TABLE.expires > bindparam("at"))
-    .order_by(_TABLE.id.desc())
-)
-
-
 def in_force(connection: Connection, name: str) -> list[Exemption]:
     """The exemptions of a model that hold now, the newest first."""
-    return [Exemption(*row) for row in connection.execute(_IN_FORCE, {"name": name, "at": now()})]
+    table = schema.exemptions
+    holds = (table.c.model == name) & table.c.revoked_at.is_(None) & (table.c.expires > now())
+    query = select(*columns_of(Exemption, table)).where(holds).order_by(table.c.id.desc())
+    return [Exemption(*row) for row in connection.execute(query)]
 
 
 class Exemptions:

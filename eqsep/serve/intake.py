@@ -43,12 +43,6 @@ class OpenRuns:
         self._runs = Runs()
         self._shown: dict[int, tuple[str, str]] = {}  # the name of each run, and its last time
 
-    def lock(self) -> None:
-        """Let no other process take rows of the model until the transaction ends."""
-        table = schema.models
-        query = select(table.c.name).where(table.c.name == self._name).with_for_update()
-        self._connection.execute(query)
-
     def extended(self, rows: Sequence[Row]) -> list[Row | str]:
         """Each row with its windows, or what is wrong with it: it is then not part of its run."""
         added = {*self._model.plan.windows.added}  # type: ignore[union-attr]  # it has windows
@@ -230,7 +224,8 @@ class Intake:
         else:  # one request after the other
             with self._store.writing(synced=False) as connection:
                 runs = OpenRuns(connection, name, model)
-                runs.lock()
+                mine = select(schema.models.c.name).where(schema.models.c.name == name)
+                connection.execute(mine.with_for_update())  # until the transaction ends
                 scored = _scored(model, runs.extended(rows), second)
                 answers = self._stored(connection, name, live, scored, entity)
                 runs.save()
@@ -259,8 +254,9 @@ class Intake:
             row["shadow_score"] = None if shadow is None else float(shadow.score[i])
             values.append(row)
         if values:
-            made = connection.execute(_INSERTED, values).scalars()
-            numbers = dict(zip(stored, made, strict=True))
+            numbers = dict(
+                zip(stored, connection.execute(_INSERTED, values).scalars(), strict=True)
+            )
         counted = {"rows": len(said), "alarms": n_alarms}
         counted["shadow_alarms"] = 0 if shadow is None else int(shadow.alarm.sum())
         self._watching.count(connection, name, version, counted)

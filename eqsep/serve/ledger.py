@@ -10,17 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Update,
-    bindparam,
-    case,
-    insert,
-    null,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Update, case, insert, null, select, update
 
 from eqsep.detector import Detector
 from eqsep.detector.audit import rows_to_learn
@@ -43,7 +33,6 @@ _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
 SNAPSHOT_EVERY = 25  # versions, of which one gets a model file
 _KEPT = 6  # detectors in memory
 ATTEMPTS = 20  # to write before other writers
-_MODEL = select(schema.models).where(schema.models.c.name == bindparam("name"))  # made once
 Within = Callable[[Connection, Any, Any], None]  # writes more with a version and its detector
 Learnt = tuple[Detector, tuple[str, ...]]  # a changed detector, and the warnings
 
@@ -85,6 +74,7 @@ class Change:
     note: str = ""
     lesson: Lesson | None = None
     source: int | None = None
+    digest: str = ""  # of what it makes, where that is known
 
 
 Wanted = Change | Callable[[int], Change | None] | None  # it may depend on the live version
@@ -119,12 +109,7 @@ def _lesson(row: Any) -> Lesson | None:
 
 
 def _write(
-    connection: Connection,
-    name: str,
-    change: Change,
-    detector: Detector,
-    parent: int | None = None,
-    learnt: str | None = None,
+    connection: Connection, name: str, change: Change, detector: Detector, parent: int | None = None
 ) -> int:
     """Write a version and return its number; the first and every 25th also get a model file."""
     depth, lesson, table = 0, change.lesson, schema.versions
@@ -134,7 +119,7 @@ def _write(
         depth = (_entry(connection, parent).depth + 1) % SNAPSHOT_EVERY
     values = {**vars(change), "model": name, "parent": parent, "at": now(), "depth": depth}
     values |= {"lesson": lesson and vars(lesson), "n_rows": len(lesson.rows) if lesson else 0}
-    values["digest"] = learnt or digest(detector.model_)
+    values["digest"] = change.digest or digest(detector.model_)
     made = insert(table).values(**values).returning(table.c.id)
     number = int(connection.execute(made).scalar_one())
     if not depth and change.operation != REVERT:
@@ -512,9 +497,9 @@ class Ledger:
             else:
                 more = change.lesson or self.detector(change.source or 0)
                 detector, warned = done(self.detector(parent), change.operation, more)
-            learnt = digest(detector.model_)  # this takes time: nobody has to wait until it is made
+            change = replace(change, digest=digest(detector.model_))  # before others have to wait
             with self._store.writing() as connection:
-                number = _write(connection, name, change, detector, parent, learnt)
+                number = _write(connection, name, change, detector, parent)
                 table = schema.models
                 mine = (table.c.name == name) & (table.c.live == parent)
                 if not connection.execute(update(table).where(mine).values(live=number)).rowcount:
@@ -568,7 +553,7 @@ class Ledger:
             self._previewed = None
 
     def _model(self, name: str) -> Any:
-        row = self._store.first(_MODEL, name=name)
+        row = self._store.first(select(schema.models).where(schema.models.c.name == name))
         if row is None:
             raise Missing(f"Model {name!r} does not exist.")
         return row

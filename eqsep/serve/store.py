@@ -88,10 +88,10 @@ class Store:
         with self.reading() as connection:
             return list(connection.execute(query).all())
 
-    def first(self, query: sa.Select[Any], **values: Any) -> Any:
-        """The first row that a query selects with these values of its parameters, or None."""
+    def first(self, query: sa.Select[Any]) -> Any:
+        """The first of them, or None."""
         with self.reading() as connection:
-            return connection.execute(query, values).first()
+            return connection.execute(query).first()
 
     def newest(
         self,

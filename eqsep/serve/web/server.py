@@ -27,7 +27,6 @@ from eqsep.serve.workspace import Workspace
 
 _ASKED = "EQSEP_SERVE"  # what to serve, for the processes of several workers
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_TURN = 0.001  # seconds for which a verdict that is learnt may hold up rows that come
 _STARTED = 30.0  # seconds for a server to start
 _CLOSES = b"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large" + _CLOSES
@@ -56,7 +55,7 @@ class Serving:
 
     def application(self, ws: Workspace) -> FastAPI:
         """The ASGI application."""
-        sys.setswitchinterval(_TURN)
+        sys.setswitchinterval(0.001)  # seconds: what is learnt holds up rows no longer
         names = frozenset(self.names)
         return create_app(ws, hosts=LOOPBACK | names if self.is_local else names or None)
 

@@ -99,7 +99,7 @@ class Batcher:
             self.waiting += len(rows)
             if len(self._asked) == 1 or self._is_full():  # not for each: to wake takes time
                 self._ready.notify()
-        late = loop.call_later(self._seconds, _set, asked.future, Busy())
+        late = loop.call_later(self._seconds, _answer, [asked], [Busy()])
         try:
             return await asked.future
         finally:
@@ -143,34 +143,22 @@ class Batcher:
         rows = [row for asked in batch for row in asked.rows]
         try:
             answers = iter(self._take(batch[0].model, rows, batch[0].keep))
+            found: list[Any] = [list(islice(answers, len(asked.rows))) for asked in batch]
         except Exception as error:
-            if len(batch) == 1 or isinstance(error, Unavailable):  # each would wait in vain
-                _answer(batch, [error] * len(batch))
-            else:
+            if len(batch) > 1 and not isinstance(error, Unavailable):
                 for asked in batch:
                     self._score([asked])
-            return
-        _answer(batch, [list(islice(answers, len(asked.rows))) for asked in batch])
+                return
+            found = [error] * len(batch)  # each would wait in vain
+        with suppress(RuntimeError):  # the loop has ended; it is woken once, as that takes time
+            batch[0].future.get_loop().call_soon_threadsafe(_answer, batch, found)
 
 
-def _answer(batch: list[_Asked], answers: Sequence[Sequence[Any] | Exception]) -> None:
-    """Wake the requests of a batch together: one by one costs as much as their scores."""
-
-    def answer() -> None:
-        for asked, found in zip(batch, answers, strict=True):
-            _set(asked.future, found)
-
-    with suppress(RuntimeError):  # the loop has ended, and with it all who wait
-        batch[0].future.get_loop().call_soon_threadsafe(answer)
-
-
-def _set(future: asyncio.Future[Sequence[Any]], answer: Sequence[Any] | Exception) -> None:
-    if future.done():  # nobody waits any longer
-        return
-    if isinstance(answer, Exception):
-        future.set_exception(answer)
-    else:
-        future.set_result(answer)
+def _answer(batch: list[_Asked], answers: list[Any]) -> None:
+    for asked, found in zip(batch, answers, strict=True):
+        if not asked.future.done():  # else nobody waits any longer
+            is_error = isinstance(found, Exception)
+            (asked.future.set_exception if is_error else asked.future.set_result)(found)
 
 
 class Metrics:
