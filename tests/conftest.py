@@ -24,11 +24,13 @@ REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / 
 LAID_OUT = {"test_displays.py", "test_plots.py", "test_readme.py", "test_report.py"}
 # Files that read the text of pages: their pictures are those of test_report.py.
 READ = {
+    "test_assessing.py",
     "test_commands.py",
     "test_commands_bad_input.py",
     "test_commands_in_time.py",
     "test_commands_promises.py",
     "test_delay.py",
+    "test_demo_payments.py",
     "test_evaluation_groups.py",
     "test_names.py",
     "test_project.py",
