@@ -210,7 +210,7 @@ TRIED: dict[tuple[str, str], dict[str, Scores]] = {
         for words, name in PRECISIONS.items()
     },
 }
-_MULTIPLIERS = ("1.0", "2.0", "4.0", "7.0", "12.0", "20.0")  # that are shown; all count
+MULTIPLIERS = ("1.0", "2.0", "4.0", "7.0", "12.0", "20.0")  # that are shown; all count
 KINDS = {
     "nsl_kdd_full": {k: k.lower() for k in ("DoS", "Probe", "Privilege", "Access", "Overall")},
     "thyroid_full": {
@@ -219,7 +219,7 @@ KINDS = {
         "Overall": "overall",
     },
     "toy_shallow": {"AUPR": "normal"},
-    "gaussians_sigma_ll": {k: k for k in (*_MULTIPLIERS, "mean of 39")},
+    "gaussians_sigma_ll": {k: k for k in (*MULTIPLIERS, "mean of 39")},
 }
 KERNELS = {"SVM-RBF": "rbf", "SVM-Lin": "linear"}
 PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)  # C, unless others are given

@@ -1,7 +1,6 @@
-"""Fewer draws and trees, plainer pictures, templates and types read once: these take much time."""
+"""Fewer draws and trees, plainer pictures, templates read once: these take much time of tests."""
 
 from contextlib import contextmanager
-from dataclasses import replace
 from html import escape
 
 import pytest
@@ -27,30 +26,19 @@ def few_draws():
 
 @contextmanager
 def few_trees():
-    """Few trees in detectors without a config of their own, and in the forests of peers.
-
-    scikit-learn looks at the labels of each tree, for a quarter of the time of a small one; where
-    there are more trees, it still does.
-    """
-    from sklearn.tree import _classes
-
-    from eqsep import Detector
+    """Few trees in detectors without a config of their own, and in the forests of peers."""
+    from eqsep.detector.config import Config
     from eqsep.evaluation.peers import Peer
 
-    resolved, build = Detector._resolved_config, Peer.build
-
-    def with_few(detector):
-        config = resolved(detector)
-        return config if detector.config else replace(config, n_trees=10, n_trees_per_fold=8)
+    build = Peer.build
 
     def build_few(peer, **settings):
         is_forest = "Forest" in getattr(peer.make, "__name__", "")
         return build(peer, **({"n_estimators": 20} if is_forest else {}) | settings)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Detector, "_resolved_config", with_few)
+    few = Config(n_trees=10, n_trees_per_fold=8)
+    with pytest.MonkeyPatch.context() as patch, few.as_default():
         patch.setattr(Peer, "build", build_few)
-        patch.setattr(_classes, "check_classification_targets", lambda _: None)
         yield
 
 
@@ -92,25 +80,4 @@ def templates_compiled_once():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Environment, "compile", compile_once)
-        yield
-
-
-_TYPES = {}
-
-
-@contextmanager
-def types_read_once():
-    """Types of requests and responses are read once for all applications, which each read them."""
-    from fastapi._compat import v2
-
-    read = v2.TypeAdapter
-
-    def read_once(annotated, *, config=None):
-        key = annotated.__origin__, repr(annotated.__metadata__), repr(config)
-        if key not in _TYPES:
-            _TYPES[key] = read(annotated, config=config)
-        return _TYPES[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(v2, "TypeAdapter", read_once)
         yield

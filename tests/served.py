@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from fastapi.testclient import TestClient
-from fewer import types_read_once
 
 from eqsep import Detector
 from eqsep.detector import Config
@@ -51,7 +50,6 @@ class Served:
         return TestClient(self.app, base_url=HOME, headers=headers, **told)
 
 
-@types_read_once()
 def served(url="sqlite://", **told):
     """A service with the model "machines"."""
     ws = Workspace(url)

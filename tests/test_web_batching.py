@@ -117,7 +117,7 @@ def test_the_requests_of_a_batch_are_woken_together(monkeypatch):
 
 def test_a_batch_waits_for_those_who_were_just_answered(monkeypatch):
     """They ask again: one batch with those who came meanwhile costs less than two."""
-    monkeypatch.setattr(web_service, "_PATIENCE", 10.0)
+    monkeypatch.setattr(web_service, "PATIENCE", 10.0)
     take = Slow()
 
     async def ask():

@@ -1,6 +1,8 @@
 """Config: every number that a fit depends on."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -113,6 +115,27 @@ class Config:
         """Few landmarks and trees, for tests and examples in which precision is not the point."""
         return cls(n_landmarks=200, n_trees=10, n_trees_per_fold=8)
 
+    @contextmanager
+    def as_default(self) -> Iterator[Self]:
+        """While it is open, all detectors of this process without a config have this one.
+
+        Examples
+        --------
+        >>> from eqsep import Detector
+        >>> with Config.fast().as_default():
+        ...     detector = Detector().fit([[0.0], [1.0], [2.0], [3.0]] * 25)
+        """
+        _defaults.append(self)
+        try:
+            yield self
+        finally:
+            _defaults.remove(self)
+
+    @classmethod
+    def default(cls) -> "Config":
+        """The config of detectors without one: the innermost of `as_default`, or all defaults."""
+        return _defaults[-1] if _defaults else cls()
+
     def for_rows(self, *, doubted: bool) -> Self:
         """The config with the values for doubted rows in the place of their namesakes."""
         if not doubted:
@@ -138,3 +161,4 @@ class Config:
 
 _LEAST = {"n_landmarks": 2, "n_folds": 2, "few_anomalies": 0}  # of whole numbers; of others 1
 _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
+_defaults: list[Config] = []  # those of `Config.as_default` that are open

@@ -421,7 +421,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         given = {name: v for name in _FROM_CONFIG if (v := getattr(self, name)) is not None}
         if "bandwidth" in given:
             given["doubted_bandwidth"] = given["bandwidth"]
-        return replace(self.config or Config(), **given)
+        return replace(self.config or Config.default(), **given)
 
     def _promise(self) -> Promise:
         return Promise(self.false_alarm_rate, self.confidence, self.unseen_rate)

@@ -35,7 +35,7 @@ _KEPT = 6_000  # directions in memory
 _MOST = 2_000  # rows that are compared with each other
 _STANDING = 30_000  # rows that nobody has judged and that each version scores: the newest
 AT_ONCE = 1_000  # rows that are read together, so that nobody waits for long
-_PIECE = 250  # rows that are scored and written again, before others may write
+PIECE = 250  # rows that are scored and written again, before others may write
 _ONE_ROW = update(schema.rows).where(schema.rows.c.id == bindparam("number"))
 _REASONS = 8
 _FIRST = 5  # alarms of a group that are explained at once
@@ -449,9 +449,9 @@ class Alarms:
             table, live = schema.rows, self._ledger.in_use(name)[0]
             query = _undecided(name, table.c.id).where(table.c.now_version != live)
             numbers = [row.id for row in self._store.rows(query)]
-            for start in range(0, len(numbers), _PIECE):  # others write meanwhile: they come first
+            for start in range(0, len(numbers), PIECE):  # others write meanwhile: they come first
                 live = self._ledger.in_use(name)[0]  # the newest, if that has changed
-                model, some = self._ledger.detector(live).model_, numbers[start : start + _PIECE]
+                model, some = self._ledger.detector(live).model_, numbers[start : start + PIECE]
                 changed = [
                     {
                         "number": number,

@@ -36,7 +36,7 @@ _FIGURES = (  # of a model: the last is an attribute of its watch
     ("eqsep_model_version", "gauge", "The live version.", "version"),
 )
 _FRESH = 5.0  # seconds for which figures of the store are shown again
-_PATIENCE = 0.002  # seconds without another request after which a batch is not waited with
+PATIENCE = 0.002  # seconds without another request after which a batch is not waited with
 _MOST_PATIENT = 8  # such times that a batch waits at most
 _SHORT = 2**15  # bytes that are decoded in less time than another thread takes to begin
 _DECODERS = 2  # longer bodies that are decoded at a time
@@ -120,7 +120,7 @@ class Batcher:
                     if self._is_full() or len(self._asked) == n_before:
                         break
                     n_before = len(self._asked)
-                    self._ready.wait(_PATIENCE)
+                    self._ready.wait(PATIENCE)
                 batch = self._next()
             for alike in batch.values():
                 self._score(alike)
