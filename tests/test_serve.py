@@ -15,6 +15,7 @@ from sqlalchemy import select
 from eqsep import Detector
 from eqsep.detector import Config
 from eqsep.detector.model import Model
+from eqsep.detector.namer import Judges
 from eqsep.errors import UserError
 from eqsep.serve import alarms, schema, watching
 from eqsep.serve import intake as intakes
@@ -552,6 +553,13 @@ def test_verdicts_given_while_rows_are_scored_again_score_the_rest(work, monkeyp
     assert work.alarms.get(numbers[1]).now == before
     assert {a.now.version for a in work.alarms.inbox("pump").alarms} == {*later}
     assert scored == [4, 4, 3, 4]  # 15 rows for two verdicts on 12 and 11
+
+
+def test_rows_do_not_wait_until_a_new_version_can_name_them(work, monkeypatch):
+    """The verdict does: trees are grown before the version is live."""
+    work.verdicts.give(taken(work, rows_at((6, 0), 3)), "true", kind="leak", by="ada")
+    monkeypatch.setattr(Judges, "of", None)
+    assert [one.kind for one in work.intake.take("pump", rows_at((6, 0), 3))] == ["leak"] * 3
 
 
 def test_a_kind_is_renamed_or_merged_and_verdicts_are_still_undone(work, url):

@@ -489,20 +489,20 @@ class Ledger:
                     if within is not None:
                         within(connection, None, None)
                 return self.version(parent)
-            warned: tuple[str, ...] = ()
             if change.operation == REVERT:
-                detector = self.detector(change.source or 0)
+                detector, warned = self.detector(change.source or 0), tuple[str, ...]()
             elif change.operation == LEARN and change.lesson is not None:
                 detector, warned = self.learnt(parent, change.lesson)  # perhaps previewed before
             else:
                 more = change.lesson or self.detector(change.source or 0)
                 detector, warned = done(self.detector(parent), change.operation, more)
-            change = replace(change, digest=digest(detector.model_))  # before others have to wait
+            model = detector.model_  # the first row that it names, and its hash, take it long
+            model.judge(model.plan.terms.landmarks[:1], threshold=-np.inf)
+            change = replace(change, digest=digest(model))
             with self._store.writing() as connection:
                 number = _write(connection, name, change, detector, parent)
-                table = schema.models
-                mine = (table.c.name == name) & (table.c.live == parent)
-                if not connection.execute(update(table).where(mine).values(live=number)).rowcount:
+                made_live = _changed(name, live=number).where(schema.models.c.live == parent)
+                if not connection.execute(made_live).rowcount:
                     connection.rollback()  # somebody else was first
                     continue
                 settings = _settings(connection, name)
