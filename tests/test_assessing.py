@@ -127,6 +127,8 @@ def test_a_model_of_groups_knows_those_that_it_has_learnt(tmp_path):
         result.stdout,
     )
     assert "mean over 30 groups" in page.read_text()
+    assert re.search(r"found +average precision 0\.\d{3} of leak, the only kind\n", result.stdout)
+    assert "of leak, the only kind</small>" in page.read_text()
 
 
 def test_a_column_that_holds_no_times_is_refused(home):

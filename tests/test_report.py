@@ -348,12 +348,17 @@ def test_what_users_wrote_is_escaped_and_shell_words_are_quoted(text):
 def test_a_detector_without_any_kind_has_a_page_too():
     X = np.random.default_rng(0).normal(size=(900, 2))
     detector = Detector(false_alarm_rate=0.05, random_state=0, config=Config.fast()).fit(X[:600])
-    report = detector_report(detector, HeldOut(X[600:], ["normal"] * 300))
+    report = detector_report(detector, HeldOut(X[600:], ["normal"] * 300), counts={"normal": 600})
     assert report.measured.seen == report.measured.unseen == ()
+    assert report.alarms
     read = Page(html(report))
     assert "all taken as normal" in read.whole
     assert 'id="kinds"' not in read.whole
     assert len(read.all("svg")) == 4
+    for words in ("labelled normal", "of every label", "wrong label", "anomalies are rarer"):
+        assert words not in " ".join(p["text"] for p in read.all("p"))
+    work = r"The work: about \d+ false alarms in 1,000 normal rows, if their share is as measured"
+    assert any(re.match(work, p["text"]) for p in read.all("p"))
 
 
 @of_text

@@ -107,7 +107,7 @@ def test_the_page_begins_with_what_is_caught_and_what_is_not(wide, page):
     assert page.all("h2")[0]["text"] == "In short"
     few = f"Fewer than 10 held-out rows, too few to tell: rare {5 * caught['rare']:.0f} of 5."
     assert few in [p["text"] for p in page.all("p")]
-    assert "Not caught" not in page.whole  # as no other kind was measured
+    assert "Mostly missed" not in page.whole  # as no other kind was measured
     assert "Label more rows of rare" not in steps(wide)
     leak = tuple(one for one in report.measured.seen if one.kind == "leak")
     told = steps(wide, measured=replace(report.measured, seen=leak))
@@ -167,6 +167,7 @@ def test_steps_come_by_gain_and_are_five_at_most(wide):
 
 def test_a_higher_rate_is_advised_where_it_catches_much_more(wide):
     (one,) = (one for one in wide[1].measured.seen if one.kind == "rare")
+    one = replace(one, caught_as_fitted=0.2)
     for gain, advised in ((0.3, True), (0.05, False)):
         better = replace(one, caught=0.2, caught_at={0.05: 0.2 + gain}, rows=40)
         measured = replace(wide[1].measured, seen=(better,))
@@ -185,6 +186,41 @@ def test_a_higher_rate_is_advised_where_it_catches_much_more(wide):
     few = replace(one, caught=0.2, caught_at={0.05: 0.5}, rows=10)  # three rows may be chance
     told = steps(wide, measured=replace(wide[1].measured, seen=(few,)), rate=0.01)
     assert MORE not in told
+
+
+def test_a_warning_of_the_fit_comes_before_all_that_is_measured(wide):
+    """And "Nothing to fix" is said only of a fit without warnings."""
+    detector, report = wide
+    high = Finding(HighThresholdWarning, "Few score above.", "Allow 0.1.", {"rate": 0.1})
+    learnt = replace(report.learnt, seen=("leak",), counts={})
+    parts = {"learnt": learnt, "measured": report.measured, "columns": ()}
+    told = answer(detector, **parts, findings=[high])
+    assert [(step.what, step.why) for step in told.steps] == [
+        ("Find out why the threshold is high", "Few score above. Allow 0.1.")
+    ]
+    plain = replace(report, answer=answer(detector, **parts), columns=report.columns[:1])
+    assert "Nothing to fix" in html(plain)
+    assert "Nothing to fix" not in html(replace(plain, warnings=("Look at x3.",)))
+
+
+def test_no_rate_is_advised_by_a_copy_with_a_threshold_of_its_own(wide):
+    (one,) = (one for one in wide[1].measured.seen if one.kind == "rare")
+    for as_fitted, advised in ((0.9, ["Test the model itself"]), (0.25, [MORE])):
+        better = {"caught": 0.2, "caught_at": {0.1: 0.9}, "rows": 40}
+        seen = (replace(one, **better, caught_as_fitted=as_fitted),)
+        measured = replace(wide[1].measured, seen=seen)
+        findings = [Finding(HighThresholdWarning, "Few.", "Allow 0.1.", {"rate": 0.1})]
+        assert steps(wide, measured=measured, findings=findings)[2:3] == advised
+
+
+def test_a_kind_that_is_missed_is_shown_with_the_share_that_is_caught(wide):
+    detector, report = wide
+    seen = (replace(report.measured.seen[0], kind="yes", rows=59, caught=0.153),)
+    measured = replace(report.measured, seen=seen)
+    told = answer(detector, learnt=report.learnt, measured=measured, columns=())
+    shown = replace(report, measured=measured, answer=told, columns=report.columns[:1])
+    text = [p["text"] for p in Page(html(shown)).all("p")]
+    assert "Mostly missed: yes (15% caught) (never seen)." in text
 
 
 def test_kinds_that_the_columns_hardly_show_are_named_with_chance(wide):

@@ -101,7 +101,7 @@ def test_several_labels_of_normal_rows_are_all_named(rows):
     assert "Normal rows are those labelled &#34;current or paid&#34;." in path.read_text().replace(
         '"', "&#34;"
     )
-    assert "rows labelled normal are trusted; any" in run("info", rows.parent / "m").stdout
+    assert "rows labelled as normal are trusted; any" in run("info", rows.parent / "m").stdout
 
 
 def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):

@@ -30,7 +30,9 @@ def page(tmp_path_factory):
     command = ["fit", folder / "rows.csv", *told, *fast, *out]
     result = CliRunner().invoke(app, list(map(str, command)))
     assert result.exit_code == 0, result.output
-    return Page((folder / "report.html").read_text())
+    page = Page((folder / "report.html").read_text())
+    page.printed = " ".join(result.output.split())
+    return page
 
 
 def said(page, first):
@@ -57,6 +59,18 @@ def test_the_work_of_alarms_adds_up(page):
     assert false < alarms <= round(false) + 100
     commands = [" ".join(one["text"].split()) for one in page.all("code")]
     assert any(one.endswith("--label kind --cost-alarm 5 --cost-miss 500") for one in commands)
+
+
+def test_rows_of_the_fit_add_up_with_those_left_out_in_between(page):
+    rows = dict(page.rows("Rows by kind")[1:])
+    names = ("of these, shape the score", "held out, to set the threshold")
+    shaping, held = (int(rows[name]) for name in names)
+    between = int(rows["too near in time to these, left out"])
+    assert shaping + held + between == N
+    line = f"{shaping} shape the score, {held} set the threshold, {between} too near to these in"
+    assert f"of these {line} time are left out columns" in page.printed
+    near = said(page, "These figures come from a copy")
+    assert "rows too near to these are in neither." in near  # as each has a label
 
 
 def test_later_rows_are_measured_by_a_detector_of_earlier_ones(page):

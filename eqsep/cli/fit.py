@@ -95,7 +95,7 @@ def fit(
     console = Screen()
     normal = None if data.labels is None else data.labels.called
     strange = _strange_values(detector, data)
-    print_summary(console, detector, data.counts, out, normal=normal, threshold=strange)
+    print_summary(console, detector, data.counts, out, normal=normal, threshold=strange, new=True)
     if report is not None:
         with progress("eqsep fit", "measuring for the report"), reported_to(None):
             made = write_fit_report(report, spec, detector, data, model=out, warned=warned)
@@ -382,11 +382,12 @@ def _note(known: _Known, trial: Detector, n_train: int, n_test: int, unseen: Seq
     text = (
         f"These figures come from a copy of the detector that was fitted to {n_train / n_all:.0%} "
         f"of the {whole} ({n_train:,} of {n_all:,}) and tested on {n_test:,} others: the model "
-        f"itself has learnt more rows and usually finds more. The copy's threshold is "
-        f"{trial.threshold_:.3f}."
+        f"itself has learnt more rows{' and usually finds more' * (known.y is not None)}. The "
+        f"copy's threshold is {trial.threshold_:.3f}."
     )
     if apart := n_all - n_train - n_test:
-        text += f" {apart:,} rows too near to these, or without a label, are in neither."
+        others = "" if known.has_label.all() else ", or without a label,"
+        text += f" {apart:,} rows too near to these{others} are in neither."
     if unseen:
         text += f" The kinds that were not shown, {', '.join(unseen)}, are in the test alone."
     return text

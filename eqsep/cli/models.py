@@ -26,7 +26,7 @@ from eqsep.io.writing import check_table_out, output_format, shortened, table_wr
 from eqsep.labels import NORMAL, WITHOUT, natural_order
 from eqsep.persistence.container import origin
 from eqsep.persistence.files import content_hash
-from eqsep.report.learnt import trust_in
+from eqsep.report.learnt import shaping_rows, trust_in
 from eqsep.tables.reading import Table, text_of
 
 
@@ -110,12 +110,14 @@ def print_summary(
     gone: Mapping[str, int] | None = None,
     normal: str | None = None,
     threshold: str = "",
+    new: bool = False,
 ) -> None:
     """Rows learnt by kind, or gone, and the threshold; the file calls normal rows `normal`."""
     model = detector.model_
     labels, word = model.evidence.labels.labels, normal_word(model)
     # The model keeps the first name of normal rows alone, and there may be several.
     normal = normal or (NORMAL if labels is None or labels.by_name else word)
+    trusted = normal if counts or normal == word else f"as {normal}"
     both = [(rows or {}).items() for rows in (counts, gone)]
     counts, gone = ({normal if k == word else k: n for k, n in rows} for rows in both)
     lines = {
@@ -124,11 +126,12 @@ def print_summary(
         if rows
     }
     lines |= {
+        **(_division(model, counts) if new else {}),
         "columns": _columns(model),
         **_groups(model),
         "seen kinds": (", ".join(sorted(model.kinds, key=natural_order)) or "none")
         + _rare(model) * bool(counts),
-        "normal": trust_in(detector, counts, normal=normal),
+        "normal": trust_in(detector, counts, normal=trusted),
         "threshold": f"{model.threshold:.3f}{threshold}",
         "promise": _promise(model),
         **_interval(model),
@@ -237,6 +240,16 @@ def _groups(model: Model) -> dict[str, str]:
         if name is not None
     ]
     return {"held out by": f"{grouping.unit}; {' and '.join(columns)}, not learnt"}
+
+
+def _division(model: Model, counts: Mapping[str, int]) -> dict[str, str]:
+    """How many rows of a fit to groups or times shape the score, are held out, or neither."""
+    shaping, held = shaping_rows(model, counts), model.calibration.n_held
+    if shaping is None or model.plan.holdout.grouping is None:
+        return {}
+    between = sum(counts.values()) - shaping - held
+    near = f", {between:,} too near to these in time are left out" * bool(between)
+    return {"of these": f"{shaping:,} shape the score, {held:,} set the threshold{near}"}
 
 
 def _rows(model: Model) -> str:

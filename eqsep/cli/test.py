@@ -207,8 +207,9 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     lines = {"rows": f"{sum(report.counts.values()):,}: {format_counts(report.counts)}"}
     lines |= {"false alarms": promise_line(report)}
     if found.overall is not None:
-        mean, kinds = found.mean_average_precision, counted(len(found.kinds), "kind")
-        lines["found"] = f"average precision {mean:.3f}, mean over {kinds}"
+        of = f", mean over {len(found.kinds):,} kinds"
+        of = of if len(found.kinds) > 1 else f" of {found.kinds[0].kind}, the only kind"
+        lines["found"] = f"average precision {found.mean_average_precision:.3f}{of}"
     console.print_lines(lines | name_lines(found.names), width=13)
     for note in report.notes:
         console.print_line(note)
@@ -227,7 +228,7 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     if found.delay is not None and found.delay.kinds:
         stay = " that persists" * found.delay.persistent
         console.print(f"How soon: the first alarm{stay} in each stretch of rows of a kind:")
-        columns = ("", "stretches", "found", "delay in rows", "delay in time", "by false alarms")
+        columns = ("", "stretches", "found", "delay in rows", "delay in time", "by chance")
         console.print(table(columns, _delay_rows(report)))
         rest = " All other figures are of single alarms, persistent or not." * bool(stay)
         console.print_line(f"{report.false_episodes} {CHANCE_DELAYS}{rest}\n")

@@ -3,7 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eqsep.checks import DoubtedThresholdWarning, Finding, LeakingColumnWarning
+from eqsep.checks import (
+    CAUTIONS,
+    DoubtedThresholdWarning,
+    Finding,
+    HighThresholdWarning,
+    LeakingColumnWarning,
+)
 from eqsep.detector import Detector
 from eqsep.errors import Message
 from eqsep.report.learnt import Learnt
@@ -57,11 +63,12 @@ def answer(
     advised = next((one.fields["rate"] for one in findings if "rate" in one.fields), None)
     learnt = replace(learnt, lowest_rate=advised or learnt.lowest_rate)
     steps = (
-        *_from_data(kinds, columns, findings, words),
+        *(first := list(_from_data(kinds, columns, findings, words))),
+        *_warned(findings, [step.finding for step in first], words),
         *_near_chance(measured),
         *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
-        *_more_alarms(learnt, kinds, advised),
+        *(list(_luck(learnt, measured, kinds)) or _more_alarms(learnt, kinds, advised)),
         *_unmeasured(learnt, measured),
     )
     enough = [one for one in kinds if one.rows >= _FEWEST]
@@ -100,6 +107,17 @@ def _from_data(
     for one in findings:
         if one.category is DoubtedThresholdWarning:
             yield Step("Look for unlabelled anomalies", words(one.warning()), one.message)
+
+
+def _warned(findings: Sequence[Finding], given: Sequence[str], words: Words) -> Iterator[Step]:
+    """The other warnings of the fit that say what to do, the first of each category."""
+    judged = (DoubtedThresholdWarning, *CAUTIONS)  # other steps weigh these
+    others = [one for one in findings if one.hint and one.category not in judged]
+    first = {one.category: one for one in reversed(others) if one.message not in given}
+    for category, one in reversed(first.items()):
+        is_high = category is HighThresholdWarning
+        what = "Find out why the threshold is high" if is_high else "Act on a warning of the fit"
+        yield Step(what, words(one.warning()), one.message)
 
 
 def _near_chance(measured: Measured) -> Iterator[Step]:
@@ -151,6 +169,22 @@ def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
         if n < _FEW and kind not in found:
             rows = f"{n} row{'s' * (n != 1)} of it {'was' if n == 1 else 'were'} learnt"
             yield Step(f"Label more rows of {kind}", f"{rows}, and none was left to measure.")
+
+
+def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Iterator[Step]:
+    """A copy with a threshold so unlike the model's that its shares say little of the model."""
+    copy = next((one.threshold for one in measured.promises if one.rate == learnt.rate), None)
+    apart = [one for one in kinds if abs(one.caught_as_fitted - one.caught) >= _GAIN]
+    apart = [one for one in apart if abs(one.caught_as_fitted - one.caught) * one.rows >= _GAINED]
+    if copy is None or not apart:
+        return
+    caught = (f"{one.caught_as_fitted:.0%} of {one.kind}, not {one.caught:.0%}" for one in apart)
+    why = (
+        f"The copy's threshold is {copy:.3f} and the model's {learnt.threshold:.3f}: both depend "
+        f"on the luck of few held-out rows. At the model's threshold the copy would catch "
+        f"{'; '.join(caught)}. Run eqsep test on labelled rows that the model has not learnt."
+    )
+    yield Step("Test the model itself", why)
 
 
 def _more_alarms(

@@ -14,8 +14,9 @@ from eqsep.report.reasons import Alarm, top_alarms
 from eqsep.tables.reading import read_table
 
 CHANCE_DELAYS = (
-    "In the last column, the share of stretches that false alarms alone would find, and the median "
-    'delay of these; "as by chance" where that explains how soon alarms came.'
+    "In the last column, the share of stretches that false alarms alone would find, if there were "
+    'one more of them, and the median delay of these; "as by chance" where that explains how soon '
+    "alarms came."
 )
 
 

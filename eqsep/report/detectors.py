@@ -140,12 +140,13 @@ def detector_report(
     kind = np.where(kind == held.normal, word, kind)
     trial = held.detector or detector
     usual = table.take(normal) if held.usual is None else read_table(held.usual, name="usual")
-    measured = measured_on(trial, table, kind, normal=word, doubted=held.doubted)
+    found: Any = {"threshold": learnt.threshold, "doubted": held.doubted}
+    measured = measured_on(trial, table, kind, normal=word, **found)
     alarms = top_alarms(trial, table, kind, names=held.names)
     closed = closedness_by_column(detector, varied_rows(usual))
     columns = column_verdicts(closed, reads=learnt.columns, usual=usual, alarms=alarms)
     usage = usage or Usage()
-    found: Any = {"learnt": learnt, "measured": measured, "columns": columns}
+    found = {"learnt": learnt, "measured": measured, "columns": columns}
     findings = [one for one in warnings if isinstance(one, Finding)]
     first = answer(detector, **found, findings=findings, words=usage.words)
     texts = [usage.words(w.warning()) if isinstance(w, Finding) else w for w in warnings]

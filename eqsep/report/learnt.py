@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from eqsep.detector import Detector
 from eqsep.detector.calibration import RateInterval
+from eqsep.detector.model import Model
 from eqsep.labels import NORMAL, WITHOUT
 
 _WORDS = {"number": "numbers", "date": "dates", "duration": "durations"}
@@ -34,6 +35,8 @@ class Learnt:
     held: int  # all held-out rows: also labelled anomalies, which tell how many others are some
     calibrating: int  # normal rows that were held out to set the threshold
     left_out: int  # held-out rows that are taken for unlabelled anomalies
+    shaping: int | None  # rows that shape the score; None if that is not known
+    labelled: bool  # whether rows had labels
     threshold: float
 
     @property
@@ -42,10 +45,9 @@ class Learnt:
         return sum(self.counts.values())
 
     @property
-    def shaping(self) -> int | None:
-        """Those that shape the score: all that are not held out. None if that is not known."""
-        # Some rows in groups are neither: they lie too near to those that are held out.
-        return None if self.groups or self.rows <= self.held else self.rows - self.held
+    def between(self) -> int:
+        """Those that are neither: they are too near in time to held-out ones."""
+        return 0 if self.shaping is None else self.rows - self.shaping - self.held
 
 
 def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
@@ -75,11 +77,23 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         groups=calibration.n_units if grouping else 0,
         unit=grouping.unit if grouping else "row",
         promised_of=grouping.promised if grouping else "",
-        held=len(calibration.scores) + len(calibration.anomaly_scores),
+        held=calibration.n_held,
         calibrating=len(calibration.scores) - calibration.n_left_out,
         left_out=calibration.n_left_out,
+        shaping=shaping_rows(model, counts),
+        labelled=model.evidence.labels.labels is not None,
         threshold=model.threshold,
     )
+
+
+def shaping_rows(model: Model, counts: Mapping[str, int]) -> int | None:
+    """How many rows of a fit, with so many of each kind, shape the score; None if not known."""
+    rows, reading = sum(counts.values()), model.plan.labels
+    shaping = rest = rows - model.calibration.n_held
+    if model.plan.holdout.grouping is not None:  # some of the rest are too near to held-out rows
+        in_part = not reading.unlabelled_is_normal and reading.unlabelled_weight != 1
+        shaping = 0 if in_part and counts.get(WITHOUT) else round(model.n_learnt.sum())
+    return shaping if 0 < shaping <= rest else None
 
 
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:

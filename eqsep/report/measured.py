@@ -28,6 +28,7 @@ class FoundKind:
     precision: Interval  # average precision against all normal rows
     caught: float  # the share of its rows that raise an alarm
     caught_at: dict[float, float]  # at other rates of false alarms
+    caught_as_fitted: float  # at the threshold of the report's detector, if a copy is measured
 
     @property
     def recall(self) -> Share:
@@ -76,9 +77,15 @@ class Measured(Spread):
 
 
 def measured_on(
-    detector: Detector, table: Table, kind: np.ndarray, *, normal: str, doubted: bool = False
+    detector: Detector,
+    table: Table,
+    kind: np.ndarray,
+    *,
+    normal: str,
+    threshold: float,
+    doubted: bool = False,
 ) -> Measured:
-    """Measure a fitted detector on rows that it has not learnt, normal ones among them."""
+    """Measure a detector, also at another threshold, on rows that it has not learnt."""
     model = detector.model_
     score = model.scores(table)
     alarm, is_normal = score > model.threshold, kind == normal
@@ -99,6 +106,7 @@ def measured_on(
             precision=precision,
             caught=float(alarm[rows].mean()),
             caught_at={p.rate: float(np.mean(score[rows] > p.threshold)) for p in spread.promises},
+            caught_as_fitted=float(np.mean(score[rows] > threshold)),
         )
 
     by_kind = intervals(names) if names else {}
