@@ -230,9 +230,9 @@ def test_a_model_by_groups_is_judged_by_the_mean_over_groups():
     same = with_groups(read_table(X[:800], name="test"), group[:800])
     same = assess(detector, same, np.full(800, "normal"))
     assert same.groups.known == detector.model_.calibration.n_units == 20
-    assert (
-        str(same.verdict) == "cannot tell: 20 of these groups were in the fit, so they are not new"
-    )
+    why = "at least 20 of these groups were in the fit, so they are not new"
+    assert str(same.verdict) == f"cannot tell: {why}"
+    assert str(same.groups).endswith(f"highest {max(same.groups.rates):.2%}; cannot tell: {why}")
     alone = assess(detector, X[800:], np.full(400, "normal"))
     assert alone.groups is None
     assert alone.promised_for == "new groups"

@@ -144,7 +144,7 @@ def test_groups_without_an_alarm_do_not_keep_a_promise_if_they_are_few():
     assert str(few.verdict) == "cannot tell: about 10 groups are needed"
     assert GroupRates.of([0.0] * 19, promised=0.05, luck=0, unit="group").verdict.word == "kept"
     none = GroupRates.of([0.0] * 19, promised=None, luck=0, unit="group")
-    assert str(none).endswith("no promise was made; at worst 0.00%")
+    assert str(none).endswith("highest 0.00%; no promise was made")
 
 
 @pytest.mark.parametrize(("shift", "verdict"), [(1.0, "broken"), (-1.5, "kept")])

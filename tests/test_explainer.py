@@ -381,12 +381,42 @@ def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():
     apart, far = detector.explain([[0.9, -0.9], [9.0, 9.0]])
     assert (apart.combined, far.combined) == (True, False)
     assert {reason.column for reason in apart.reasons} == {"x0", "x1"}
-    line = "  most of it is due to columns that are usual by themselves; their combination is not:"
+    line = "  most of the score comes from values that are usual by themselves, but not together:"
     assert str(apart).splitlines()[1] == line
     assert line not in str(far)
     assert [reason.usual for reason in apart.reasons] == [True, True]
     assert str(apart).count("(usual by itself; normal here: ") == 2
     assert not any(reason.usual for reason in far.reasons)
+    passing = detector.explain(X[detector.predict(X) == 0][:50])
+    assert not any(one.combined for one in passing)
+
+
+def test_a_reason_never_shows_the_same_value_as_normal():
+    """Numbers in single precision, as 3.20000004768372, of which the typical one is 3.2, too."""
+    rng = np.random.default_rng(0)
+    rate = rng.choice([3.1, 3.2, 3.3], size=400).astype(np.float32).astype(float)
+    X = pd.DataFrame(rng.normal(size=(400, 3)), columns=["a", "b", "c"]).assign(rate=rate)
+    detector = Detector(config=Config.fast(), random_state=0).fit(X)
+    rows = X[:60].assign(rate=float(np.float32(3.2))) * [3, 3, 3, 1]
+    found = [r for e in detector.explain(rows, top=9) for r in e.reasons if r.column == "rate"]
+    found = [reason for reason in found if reason.contribution]
+    assert len(found) > 3
+    assert {reason.value for reason in found} == {"3.2"}
+    assert {reason.normal_value for reason in found} <= {"3.1", "3.3"}
+
+
+def test_the_rows_around_a_missing_value_are_found_by_the_other_columns():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    X = pd.DataFrame({"a": 5 + x, "b": x + 0.1 * rng.normal(size=500)})
+    detector = Detector(config=Config.fast(), random_state=0).fit(X)
+    row = pd.DataFrame({"a": [np.nan], "b": [1.0]})
+    (why,) = detector.explain(row, top=1)
+    (reason,) = why.reasons
+    assert (reason.column, reason.value) == ("a", "missing")
+    assert float(reason.normal_value) == pytest.approx(6, abs=0.4)
+    (near,) = detector.model_.explainer.nearest_normal_rows(row, n=20)
+    assert all(abs(float(one["b"]) - 1) < 0.4 for one in near)
 
 
 def test_the_column_that_is_off_is_the_first_reason_though_others_go_with_it():

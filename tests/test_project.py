@@ -560,6 +560,27 @@ def draft(folder, header, rows, *options):
     return (folder / "eqsep.toml").read_text()
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "shared"),
+    [
+        ("julday", np.repeat(np.arange(373, 413), 3), "40 values, each in a run of rows: if rows"),
+        ("ID", np.r_[np.arange(110)[::-1], :10] * 7919, "110 values in 120 rows: if rows"),
+    ],
+)
+def test_init_drafts_ids_and_days_that_rows_share_as_groups(name, values, shared, tmp_path):
+    text = draft(tmp_path, f"{name},a", zip(values, np.sin(values), strict=True))
+    assert f'# group = "{name}"  # {shared}' in text
+    assert f'"{name}",  # an id or a date that rows share' in text
+    assert "counts or names" not in text
+
+
+def test_init_drafts_no_group_of_numbers_that_count(tmp_path):
+    counter = np.arange(120) + np.arange(120) % 2  # two rows share each
+    text = draft(tmp_path, "total,at", zip(counter, 10**9 + counter // 4 * 60, strict=True))
+    assert '"total",  # counts or names the rows' in text
+    assert "# group: no column by its name" in text
+
+
 def test_init_proposes_groups_by_the_last_word_of_their_names(tmp_path):
     rows = [(["JFK", "LGA"][i % 2], ["up", "down"][i % 2], i % 9 / 2) for i in range(60)]
     text = draft(tmp_path, "Weather station,station mode,x", rows)

@@ -137,7 +137,9 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         yield f"    # {_quoted(name)},  # {why}"
     yield "]"
     times = _time_columns(others)
-    groups = [column.name for column in others if _may_be_group(column, rows.n_rows)]
+    groups = {c.name: "" for c in others if _may_be_group(c, rows.n_rows)}
+    ids = [c for c in others if c.name in drops and c.name not in (*times, *groups)]
+    groups |= {c.name: why for c in ids if (why := _shared(c))}
     kept = [column.name for column in others if column.name in (*drops, *times[:1], *groups)]
     if kept:
         yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"
@@ -155,7 +157,8 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         yield "# ordered = true  # no times found: if rows are in order and depend on those before"
     alike = "if rows of one machine, card or run are alike"
     if groups:
-        yield f"# group = {_quoted(groups[0])}  # {alike}; not learnt"
+        name, why = next(iter(groups.items()))
+        yield f"# group = {_quoted(name)}  # {why}{alike}; not learnt"
     else:
         yield f"# group: no column by its name; name one {alike}"
     yield "# window = 10  # sensors: add mean, deviation and slope of the last rows of a run"
@@ -287,7 +290,12 @@ def _drops(
     rows: Table, others: list[Column], labels: Column | None, normal: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns to leave out, and columns that somebody should look at, each with the reason."""
-    drops = {found.fields["column"]: "counts or names the rows" for found in counting_columns(rows)}
+    named = {found.fields["column"] for found in counting_columns(rows)}
+    drops = {
+        c.name: "an id or a date that rows share" if _shared(c) else "counts or names the rows"
+        for c in rows.columns
+        if c.name in named
+    }
     hints: dict[str, str] = {}
     for column in others:
         if column.kind == "text":
@@ -341,6 +349,18 @@ def _is_unix(column: Column) -> bool:
         return False
     (first, last), low, high = _YEARS, values.min(), values.max()
     return any(unit * first <= low and high < unit * last for unit in _UNITS)
+
+
+def _shared(column: Column) -> str:
+    """How rows share the values of a column of ids or days; empty if each has another."""
+    if column.kind not in ("text", "number") or not len(column.values):
+        return ""
+    values = column.names()[1] if column.kind == "text" else column.values
+    n_values, n_runs = len(np.unique(values)), 1 + np.count_nonzero(np.diff(values))
+    if n_values == n_runs and 3 * n_values <= len(values) and not (values % 1).any():
+        return f"{n_values:,} values, each in a run of rows: "
+    is_id = _words(column.name)[-1:] == ["id"] and n_values < len(values)
+    return f"{n_values:,} values in {len(values):,} rows: " if is_id else ""
 
 
 def _may_be_group(column: Column, n_rows: int) -> bool:

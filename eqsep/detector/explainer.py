@@ -12,7 +12,8 @@ from eqsep.engine.kernels import SparseManhattan
 from eqsep.engine.loops import in_threads
 from eqsep.engine.nystroem import CACHED_ROWS
 from eqsep.errors import ParameterError
-from eqsep.tables.reading import Table
+from eqsep.tables.encodings import Date, Number
+from eqsep.tables.reading import WRITERS, Column, Table
 
 _AT_ONCE = 256  # rows
 _ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it hold is rounding
@@ -21,7 +22,7 @@ _NEAR = 50  # normal rows around a row
 _FEW = 0.1  # of them have a value as far out, if it is unusual
 _MOST = 0.5  # of the difference in score
 _SMALL = 0.1  # of it: a column with a usual value that adds less may be left out
-COMBINED = "most of it is due to columns that are usual by themselves; their combination is not:"
+COMBINED = "most of the score comes from values that are usual by themselves, but not together:"
 _LEAST_SHOWN = 0.01  # of the difference in score: what adds less is not worth a line
 
 
@@ -48,7 +49,7 @@ class Explanation:
     nearest_normal: dict[str, str]  #: its values; it is one of those kept that raise no alarm
     nearest_kind: str | None  #: the seen kind that the row is most like; None if no kind was seen
     likeness: float  #: how much it is like that kind: about 1 for a row of it, 0 for none
-    combined: bool = False  #: whether columns with unusual values add less than half
+    combined: bool = False  #: of an alarm: whether columns with unusual values add less than half
 
     def worth_a_line(self, digits: int = 3) -> tuple[Reason, ...]:
         least = max(_LEAST_SHOWN * abs(self.score - self.base), 0.5 * 10**-digits)
@@ -103,25 +104,25 @@ class Explainer:
         kinds: tuple[str | None, ...] = self.kinds or (None,)
         likeness = self.score.kind_likeness(Z) if self.kinds else np.zeros((len(Z), 1))
         names, columns = self.plan.encoder.column_names, self._columns
-        texts = cache(lambda j: _texts(table, j))
+        texts, exact = cache(lambda j: _texts(table, j)), cache(lambda j: table.columns[j].texts())
+
+        def reason(row: int, j: int, near: np.ndarray, adds: float, usual: bool) -> Reason:
+            value, normal = texts(j)[row], self._typical(j, near, unlike=Z[row])
+            if value == normal:  # they differ by less than is shown
+                value = exact(j)[row] or value
+            return Reason(names[j], value, normal, contribution=adds, usual=usual)
 
         out = []
         for start in range(0, len(Z), _AT_ONCE):
             rows = Z[start : start + _AT_ONCE]
-            near, score, base, share = self._compared(rows)
+            near, score, base, share = self._compared(rows, unknown=self._unknown(rows))
             reasons_of = self._reasons(rows, near, share, top=top)
             for i, (n, (best, usual, combined)) in enumerate(
                 zip(near[:, 0].tolist(), reasons_of, strict=True)
             ):
                 reasons = tuple(
-                    Reason(
-                        column=names[j],
-                        value=(value := texts(j)[start + i]),
-                        normal_value=self._typical(j, near[i], unlike=value),
-                        contribution=float(share[i, b]),
-                        usual=bool(usual[b]),
-                    )
-                    for b, j in zip(best, columns[best].tolist(), strict=True)
+                    reason(start + i, int(columns[b]), near[i], float(share[i, b]), bool(usual[b]))
+                    for b in best
                 )
                 kind = int(likeness[start + i].argmax())
                 out.append(
@@ -133,15 +134,15 @@ class Explainer:
                         nearest_normal=self._values(n),
                         nearest_kind=kinds[kind],
                         likeness=float(likeness[start + i, kind]),
-                        combined=combined,
+                        combined=combined and bool(score[i] > self.threshold),
                     )
                 )
         return out
 
     def nearest_normal_rows(self, table: Table, *, n: int) -> list[list[dict[str, str]]]:
         """The `n` kept normal rows nearest to each row, nearest first, in units of the table."""
-        encoder = self.plan.encoder
-        distance = self._distances(encoder.pack(encoder.encode(table)))
+        rows = self.plan.encoder.encode(table)
+        distance = self._distance(rows, self._unknown(rows))
         order = distance.argsort(axis=1, kind="stable")
         return [[self._values(i) for i in near[:n].tolist()] for near in order]
 
@@ -154,7 +155,7 @@ class Explainer:
         out = np.empty((len(Z), 2 * Z.shape[1]))
         for start in range(0, len(Z), _AT_ONCE):
             rows = Z[start : start + _AT_ONCE]
-            near, _, _, share = self._compared(rows)
+            near, _, _, share = self._compared(rows, unknown=np.zeros(rows.shape, dtype=bool))
             gap = (rows - self._normal[0][near[:, 0]]).astype(float)
             length = np.zeros((len(rows), share.shape[1]))
             np.add.at(length.T, column, gap.T**2)
@@ -184,6 +185,29 @@ class Explainer:
         """From packed rows to the normal ones.  (n, n_packed) -> (n, n_normal)"""
         return SparseManhattan(self.plan.encoder.pack(self._normal[0]))
 
+    def _unknown(self, rows: np.ndarray) -> np.ndarray:
+        """Where encoded rows hold a missing number or date of a column that always had one.
+
+        Such a value is far from all others, and nearer to low ones: it must not choose a row.
+        """
+        encoder, unknown = self.plan.encoder, np.zeros(rows.shape, dtype=bool)
+        for j, column in enumerate(encoder.columns):
+            if isinstance(column, Number | Date) and not column.number.with_missing:
+                nothing = encoder.encode_column(j, Column("", column.reads, np.array([np.nan])))
+                here = np.flatnonzero(encoder.source == j)
+                unknown[:, here] = (rows[:, here] == nothing).all(axis=1, keepdims=True)
+        return unknown
+
+    def _distance(self, rows: np.ndarray, unknown: np.ndarray) -> np.ndarray:
+        """From encoded rows to the normal ones, without what is unknown."""
+        pack = self.plan.encoder.pack
+        out = self._distances(pack(rows))
+        for some in np.unique(unknown[unknown.any(axis=1)], axis=0):
+            alike = (unknown == some).all(axis=1)
+            distances = SparseManhattan(pack(np.where(some, np.float32(0), self._normal[0])))
+            out[alike] = distances(pack(np.where(some, np.float32(0), rows[alike])))
+        return out
+
     @cached_property
     def _value(self) -> Callable[[int, int], str]:
         """What the i-th normal row has in the j-th column."""
@@ -196,13 +220,15 @@ class Explainer:
         names = self.plan.encoder.column_names
         return {names[j]: self._value(i, j) for j in self._columns.tolist()}
 
-    def _typical(self, j: int, near: np.ndarray, *, unlike: str) -> str:
-        """The middle value of normal rows nearby, or that of the nearest one if it is `unlike`."""
+    def _typical(self, j: int, near: np.ndarray, *, unlike: np.ndarray) -> str:
+        """The middle value of normal rows nearby; that of the nearest if a row has the same."""
         values = self._normal[0][np.ix_(near, np.flatnonzero(self.plan.encoder.source == j))]
         values = values[:, np.ptp(values, axis=0) > 0]
         middle = np.abs(values[:, None] - values).sum(axis=(1, 2)).argmin()
         text = self._value(int(near[middle]), j)
-        return self._value(int(near[0]), j) if text == unlike else text
+        encoder = self.plan.encoder
+        is_same = text == encoder.decode(j, encoder.outputs_of(unlike[None])[0])
+        return self._value(int(near[0]), j) if is_same else text
 
     def _reasons(
         self, rows: np.ndarray, near: np.ndarray, share: np.ndarray, *, top: int
@@ -230,20 +256,22 @@ class Explainer:
         far = np.minimum((others >= row).sum(axis=0), (others <= row).sum(axis=0))
         return np.asarray(np.minimum.reduceat(far, first) >= max(_FEW * len(others), 1))
 
-    def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _compared(
+        self, rows: np.ndarray, *, unknown: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The normal rows nearby, nearest first, the scores of both, and what each column adds."""
-        (normal, normal_scores), distances = self._normal, self._distances
-        encoder, n_near = self.plan.encoder, min(_NEAR, len(self._normal[0]))
+        (normal, normal_scores), source = self._normal, self.plan.encoder.source
+        n_near, _ = min(_NEAR, len(normal)), self._distances  # made here, not in each thread
         near = np.empty((len(rows), n_near), dtype=np.intp)
 
         def fill(some: slice) -> None:
-            distance = distances(encoder.pack(rows[some]))
+            distance = self._distance(rows[some], unknown[some])
             near[some] = np.argpartition(distance, n_near - 1, axis=1)[:, :n_near]
             near[some, 0] = distance.argmin(axis=1)
 
         in_threads(fill, len(rows), steps=rows.size * len(normal), most=CACHED_ROWS)
         score, base = self.score(rows), normal_scores[near[:, 0]]
-        share = _shares(self.score, encoder.source, [rows, normal[near[:, 0]]], [score, base])
+        share = _shares(self.score, source, [rows, normal[near[:, 0]]], [score, base])
         return near, score, base, share
 
 
@@ -253,8 +281,11 @@ def _of_length_1(rows: np.ndarray) -> np.ndarray:
 
 
 def _texts(table: Table, j: int) -> list[str]:
-    """The values as they came; those of windows, which were computed, with six digits."""
+    """The values as they came; those of windows, or with more than six decimals, in six digits."""
     column = table.columns[j]
+    if column.kind == "number" and column.derived_from is None:
+        short = ((v if round(v, 6) == v else _short(v)) for v in column.values.tolist())
+        return ["missing" if v != v else WRITERS["number"](v) for v in short]
     if column.derived_from is None:
         return ["missing" if text is None else text for text in column.texts()]
     source = next(one for one in table.columns if one.name == column.derived_from)
@@ -262,6 +293,11 @@ def _texts(table: Table, j: int) -> list[str]:
     least = _ROUNDED * size[np.isfinite(size)].max(initial=0.0)
     values = np.where(np.abs(column.values) <= least, 0.0, column.values)
     return ["missing" if value != value else f"{value:.6g}" for value in values.tolist()]
+
+
+def _short(value: float) -> float:
+    """A number in six digits, or more before the point."""
+    return float(f"{value:.6g}") if abs(value) < 1e5 else round(value, 1)
 
 
 def _shares(

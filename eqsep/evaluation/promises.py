@@ -139,7 +139,7 @@ class GroupRates:
 
     >>> shares = [0.0, 0.02, 0.01, 0.03]
     >>> print(GroupRates.of(shares * 10, promised=0.05, luck=0.01, unit="group"))
-    mean over 40 groups 1.50% [1.14%, 3.90%], kept; at worst 3.00%
+    mean over 40 groups 1.50% [1.14%, 3.90%], highest 3.00%; kept
     >>> print(GroupRates.of(shares, promised=0.05, luck=0.01, unit="group").verdict)
     cannot tell: about 11 groups are needed
     """
@@ -176,7 +176,8 @@ class GroupRates:
         if rate is None:
             return Verdict(NO_PROMISE)
         if self.known:
-            reason = f"{self.known:,} of these {self.unit}s were in the fit, so they are not new"
+            known = f"at least {self.known:,} of these {self.unit}s"  # those that calibrate
+            reason = f"{known} were in the fit, so they are not new"
             return Verdict(CANNOT_TELL, unit=self.unit, reason=reason)
 
         def by_luck(m: np.ndarray) -> np.ndarray:
@@ -193,7 +194,7 @@ class GroupRates:
     def __str__(self) -> str:
         return (
             f"mean over {len(self.rates):,} {self.unit}s {self.mean:.2%} [{self.low:.2%}, "
-            f"{self.high:.2%}], {self.verdict}; at worst {self.rates[-1]:.2%}"
+            f"{self.high:.2%}], highest {self.rates[-1]:.2%}; {self.verdict}"
         )
 
 
