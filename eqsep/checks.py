@@ -422,7 +422,7 @@ def check_threshold(
             start = f"Even a row with strange values in {where} {raises}: of"
         scored = f"only {above:.0%} score" if above else "none scores"
         it = "it" if of != few[0] else f"the threshold, {threshold:.3f}"
-        later = ", and fewer new ones will" * (of == LEARNT)
+        later = ", and fewer new ones will" * (of == LEARNT and above > 0)
         message += f"{start} {len(scores[of]):,} {of}, {scored} above {it}{later}. "
     limits = {higher: limit for higher, limit in thresholds.items() if higher <= _HIGHEST_RATE}
     goals = (few, [MADE_UP]) if MADE_UP in few else (few,)

@@ -236,11 +236,11 @@ def test_that_rows_with_nothing_but_strange_values_raise_no_alarm_is_said():
     """Of anomalies too few raise one at any rate; of absurd rows all do at some rate."""
     (found,) = few_above(LEARNT=[0.1] * 10, MADE_UP=[0.8] * 10, thresholds=(0.85, 0.7))
     assert found.message == (
-        "Of 10 anomalies sampled from the training rows, none scores above the threshold, 0.900, "
-        "and fewer new ones will. Even a row with strange values in all 4 columns raises no alarm: "
-        "of 10 made-up rows, none scores above it. Some held-out normal rows score that high, "
-        "which puts it there. At a rate of 0.1 instead of 0.02, 0% of the anomalies sampled from "
-        "the training rows and 100% of the made-up rows would."
+        "Of 10 anomalies sampled from the training rows, none scores above the threshold, 0.900. "
+        "Even a row with strange values in all 4 columns raises no alarm: of 10 made-up rows, "
+        "none scores above it. Some held-out normal rows score that high, which puts it there. "
+        "At a rate of 0.1 instead of 0.02, 0% of the anomalies sampled from the training rows "
+        "and 100% of the made-up rows would."
     )
     (found,) = few_above(MADE_UP=[1.0] * 4 + [0.8] * 6, n_columns=1)
     assert found.message.startswith("Even a row with strange values in its only column may raise")

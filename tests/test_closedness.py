@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import ColumnClosedness, Config, End, closedness_by_column
-from eqsep.detector.closedness import count_closed
+from eqsep.detector.closedness import outermost
 from eqsep.tables.reading import read_table
 
 
@@ -38,11 +38,25 @@ def test_every_column_is_looked_at_in_the_order_of_the_table(found, payments):
 def test_by_the_ends_alone_as_many_columns_raise_an_alarm(detector, payments, found):
     """Where all of them do and where none does, as the threshold is too high."""
     table = read_table(payments, name="test")
-    assert count_closed(detector, table) == (sum(one.closed for one in found.values()), len(found))
+    for far, one in zip(outermost(detector, table), found.values(), strict=True):
+        assert far.at_far_values == one.at_far_values
+        assert far.where_missing == one.where_missing
     X = np.random.default_rng(0).normal(size=(400, 3))
     with warnings.catch_warnings(action="ignore"):
         narrow = Detector(config=Config.fast(), bandwidth=0.002, random_state=0).fit(X)
-    assert count_closed(narrow, read_table(X, name="test")) == (0, 3)
+    far = outermost(narrow, read_table(X, name="test"))
+    assert [(one.at_far_values, one.where_missing) for one in far] == [(False, False)] * 3
+
+
+def test_a_missing_value_is_not_counted_as_one_that_is_far_out():
+    def closedness(*ends):
+        return ColumnClosedness("x", ("7",), None, np.zeros((1, 3)), 0.5, ends)
+
+    late, silent = End("above", 1.0, "7", 3.0), End("missing", 0.1)
+    both = closedness(late, silent)
+    assert (both.at_far_values, both.where_missing, both.is_late) == (True, False, True)
+    assert closedness(silent).at_far_values is None
+    assert closedness(late).where_missing is None
 
 
 def test_far_out_the_alarm_rings_on_both_sides_of_every_number(found):

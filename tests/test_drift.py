@@ -42,10 +42,10 @@ def drifts(caught: list[warnings.WarningMessage]) -> list[str]:
     return [str(one.message) for one in caught if one.category is DriftWarning]
 
 
-def fitted(frame: pd.DataFrame, **more) -> tuple[Detector, list[str]]:
+def fitted(frame: pd.DataFrame, y: object = None, **more) -> tuple[Detector, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = detector(**more).fit(frame, time="t")
+        found = detector(**more).fit(frame, y, time="t")
     return found, drifts(caught)
 
 
@@ -81,6 +81,19 @@ def test_rows_that_do_not_change_are_passed_over(how, seed):
     found, told = fitted(rows(how, seed=seed))
     assert told == []
     assert found.caution_ is None
+
+
+def test_fits_to_earlier_rows_learn_the_labelled_anomalies_too():
+    """Labelled rows among normal ones raise the threshold, above which drift takes no row."""
+    among = np.random.default_rng(0).random(N) < 0.3
+    frame = rows("jump")
+    assert fitted(frame, among.astype(int))[1] == []
+    assert len(fitted(frame[~among])[1]) == 1
+    half = frame.iloc[: N // 2], among[: N // 2].astype(int)
+    later = frame[N * 7 // 10 :][~among[N * 7 // 10 :]]
+    assert fitted(*half)[0].predict(later).mean() < 0.075
+    apart = frame.assign(a=frame["a"] + 9 * among)
+    assert len(fitted(apart, among.astype(int))[1]) == 1
 
 
 def test_rows_that_change_are_not_looked_for_without_times():

@@ -22,7 +22,7 @@ from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.models import print_summary
 from eqsep.cli.project import NAME, current_project
 from eqsep.detector import Detector
-from eqsep.detector.closedness import count_closed
+from eqsep.detector.closedness import outermost
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs
@@ -134,14 +134,20 @@ def fit_files(
 
 
 def _strange_values(detector: Detector, data: TrainingData) -> str:
-    """In how many columns one strange value alone raises an alarm, unless it does so in all."""
+    """In how many columns a strange or missing value alone raises an alarm, unless in all."""
     kind, normal = _kinds(detector, data.sample, data.labels)
     rows = np.flatnonzero(kind == normal)
     if detector.plan_.windows is not None or not len(rows):
         return ""  # sampled rows have no windows
-    closed, n = count_closed(detector, data.sample.take(rows))
-    said = f"; one strange value alone raises an alarm in {closed:,} of {counted(n, 'column')}"
-    return said if closed < n else ""
+    columns = outermost(detector, data.sample.take(rows))
+    far = [one.at_far_values for one in columns if one.at_far_values is not None]
+    missing = [one.where_missing for one in columns if one.where_missing is not None]
+    said = (
+        f"one strange value alone raises an alarm in {sum(far):,} of {counted(len(far), 'column')}"
+    )
+    if not all(missing):
+        return f"; {said}, a missing one in {sum(missing):,} of {len(missing):,}"
+    return "" if all(far) else f"; {said}"
 
 
 def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path | None) -> None:

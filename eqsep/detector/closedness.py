@@ -59,9 +59,20 @@ class ColumnClosedness:
         return all(end.rings for end in self.ends)
 
     @property
+    def at_far_values(self) -> bool | None:
+        """Whether they do at every end but a missing value; None if there is no such end."""
+        rings = [end.rings for end in self.ends if end.where != "missing"]
+        return all(rings) if rings else None
+
+    @property
+    def where_missing(self) -> bool | None:
+        """Whether they do without a value; None if normal rows lack it too."""
+        return next((end.rings for end in self.ends if end.where == "missing"), None)
+
+    @property
     def is_late(self) -> bool:
-        """Whether they do, but at some end only far beyond the normal rows."""
-        return self.closed and any(end.is_late for end in self.ends)
+        """Whether they do at far values, but at some end only far beyond the normal rows."""
+        return bool(self.at_far_values) and any(end.is_late for end in self.ends)
 
 
 def closedness_by_column(
@@ -98,10 +109,9 @@ def varied_rows(table: Table) -> Table:
     return table.take(np.random.default_rng(0).permutation(table.n_rows)[:_MOST_DRAWN])
 
 
-def count_closed(detector: Fitted, table: Table) -> tuple[int, int]:
-    """In how many columns a strange end alone raises an alarm, and how many columns there are."""
-    found = _by_column(detector, varied_rows(table), inside=3, beyond=_BEYOND[-1:])
-    return sum(one.closed for one in found), len(found)
+def outermost(detector: Fitted, table: Table) -> tuple[ColumnClosedness, ...]:
+    """`closedness_by_column` as far out as it looks, without the values from which on rows ring."""
+    return _by_column(detector, varied_rows(table), inside=3, beyond=_BEYOND[-1:])
 
 
 def _by_column(

@@ -21,41 +21,41 @@ from eqsep.tables.reading import RowGroups, Table
 
 _CUTS, _FOLLOWING = (0.4, 0.6, 0.8), 0.2  # of all rows: what was before, and what comes after
 _LAST = 0.1  # of all blocks: these say whether rows go on changing
-_MOST_ROWS, _LANDMARKS = 3000, 200  # of a small fit
+_MOST_ROWS, _LANDMARKS = 3000, 200  # of a small fit: normal rows, and as many anomalies
 _N_PERMUTATIONS, _LEVEL = 499, 0.01  # of the test, and the chance of a false alert
 _BROKEN = 1.5  # times the promised rate: what is worth an alert
 _MOVED = 3.0  # standard errors between the blocks before and after, beyond which a column moves
 _FEWEST = 5  # blocks on either side of a cut
 _MOST_COLUMNS = 3
 _RESTARTS = 0.1  # of the steps from row to row: where more go back, rows are in no order
-_ALL_NORMAL = LabelReading(
-    normal=None, unlabelled_is_normal=True, doubted=False, unlabelled_weight=1.0
-)
 
 
 def check_time(
-    table: Table, code: np.ndarray, plan: Plan, config: Config, *, rate: float
+    table: Table, labels: RowLabels, plan: Plan, config: Config, *, rate: float
 ) -> list[Finding]:
-    """Findings on the times of normal rows (`code` 0): that they start again, that rows change."""
+    """Findings on the times of normal rows: that they start again, that rows change."""
     grouping, window = plan.holdout.grouping, None if plan.windows is None else plan.windows.length
     assert grouping is not None  # rows in time
     assert table.groups is not None
-    found, normal = _restarts(table.groups), np.flatnonzero(code == 0)
-    if len(normal) > _MOST_ROWS:
-        normal = np.sort(np.random.RandomState(0).permutation(normal)[:_MOST_ROWS])
+    found, time = _restarts(table.groups), table.groups.time
+    normal, anomalous = map(_some, (labels.code == 0, labels.code > 0))
     small = replace(config, n_landmarks=min(_LANDMARKS, config.n_landmarks))
     rows = table.take(normal)
     assert rows.groups is not None
     block, n_blocks = _blocks(rows.groups, grouping)
-    timed = rows
+    timed = table
     if not grouping.edges:  # whole groups are held out: when each is from orders them
-        timed = replace(rows, groups=replace(rows.groups, columns=(table.groups.columns[0], None)))
+        timed = replace(table, groups=replace(table.groups, columns=(grouping.columns[0], None)))
     chance = np.random.RandomState(0)
 
     def rates_between(first: int, last: int) -> np.ndarray:
-        before = timed.take(np.flatnonzero(block < first))
-        after = timed.take(np.flatnonzero((block >= first) & (block < last)))
-        return _rates_after(before, after, small, chance, rate=rate, window=window)
+        known = anomalous[time[anomalous] < np.median(time[normal[block == first]])]
+        places = np.concatenate([normal[block < first], known])
+        before, own = timed.take(places), replace(labels, code=labels.code[places])
+        after = timed.take(normal[(block >= first) & (block < last)])
+        return _rates_after(
+            before, own, after, small, chance, reading=plan.labels, rate=rate, window=window
+        )
 
     rates = [
         rates_between(first, last)
@@ -85,6 +85,14 @@ def check_time(
     return [*found, drift]
 
 
+def _some(chosen: np.ndarray) -> np.ndarray:
+    """The places of the chosen rows, or of some of them where there are many."""
+    places = np.flatnonzero(chosen)
+    if len(places) > _MOST_ROWS:
+        places = np.sort(np.random.RandomState(0).permutation(places)[:_MOST_ROWS])
+    return places
+
+
 def _is_broken(rates: np.ndarray, *, rate: float) -> bool:
     """Whether the first rate exceeds the promised one and those by chance, the others, by far."""
     broken, by_chance = float(rates[0]), rates[1:]
@@ -94,16 +102,18 @@ def _is_broken(rates: np.ndarray, *, rate: float) -> bool:
 
 def _rates_after(
     before: Table,
+    labels: RowLabels,
     after: Table,
     config: Config,
     chance: np.random.RandomState,
     *,
+    reading: LabelReading,
     rate: float,
     window: int | None,
 ) -> np.ndarray:
     """The share of rows after above the threshold of those before; then with blocks permuted."""
-    labels, rng = RowLabels(np.zeros(before.n_rows, dtype=int), (), None), np.random.RandomState(0)
-    plan = Plan.choose(before, labels, config, rng, reading=_ALL_NORMAL, rate=rate, window=window)
+    rng = np.random.RandomState(0)
+    plan = Plan.choose(before, labels, config, rng, reading=reading, rate=rate, window=window)
     evidence = gather(plan, plan.align(before), labels)
     score, held = Score.solve(plan.terms, evidence.sums, config), evidence.held_out
     grouping = plan.holdout.grouping

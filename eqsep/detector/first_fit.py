@@ -75,7 +75,7 @@ class FirstFit:
         else:
             plan = replace(self.plan, labels=reading)
         table = plan.align(table)
-        found += self._check_order(table, labels.code, plan)
+        found += self._check_order(table, labels, plan)
         phase("learning", table.n_rows, "rows")
         return self._settled(plan, gather(plan, table, labels, device=self.device), found)
 
@@ -134,7 +134,7 @@ class FirstFit:
             more = counts[labels.code <= 0].sum() / (own.code <= 0).sum()
             plan = self._scaled(plan, labels, counts, more=more)
             found += check_columns(sample.rows, own.code, own.kinds)
-            found += self._check_order(sample.rows, own.code, plan)
+            found += self._check_order(sample.rows, own, plan)
         phase("learning")
         return self._settled(*gather_all(plan, labels.of_no_row()), found)
 
@@ -208,11 +208,11 @@ class FirstFit:
             doubted=None if self.plan is None else self.plan.terms.doubted,
         )
 
-    def _check_order(self, table: Table, code: np.ndarray, plan: Plan) -> list[Finding]:
+    def _check_order(self, table: Table, labels: RowLabels, plan: Plan) -> list[Finding]:
         """Findings on the order of rows, by their times or as they came, that break the promise."""
         if table.groups is None or table.groups.columns[1] is None:
-            return check_dependence(table, code)
-        return check_time(table, code, plan, self.config, rate=self.rate)
+            return check_dependence(table, labels.code)
+        return check_time(table, labels, plan, self.config, rate=self.rate)
 
 
 class StreamSummary:

@@ -117,12 +117,9 @@ class ColumnVerdict:
         """The verdict. A missing value is named if it is the only one that raises no alarm."""
         if self.outgrown:
             return "all later rows"
-        if self.closedness.is_late:
-            return "late"
         if self.closedness.closed:
-            return "close"
-        silent = [end.where for end in self.closedness.ends if not end.rings]
-        return "no, where missing" if silent == ["missing"] else "no"
+            return "late" if self.closedness.is_late else "close"
+        return "no" if self.closedness.at_far_values is False else "no, where missing"
 
     @property
     def style(self) -> str:
