@@ -430,7 +430,8 @@ def check_threshold(
     change = f"No false-alarm rate up to {_HIGHEST_RATE:g} is enough to change that."
     fields: dict[str, Any] = {}
     if enough is not None:
-        shares = (f"{share(of, limits[enough]):.0%} of the {of}" for of in few)
+        new = {LEARNT: " (of new ones fewer)"}
+        shares = (f"{share(of, limits[enough]):.0%} of the {of}{new.get(of, '')}" for of in few)
         change = f"At a rate of {enough:g} instead of {rate:g}, {' and '.join(shares)} would."
         fields = {"rate": enough}
     if doubted and few != [MADE_UP]:

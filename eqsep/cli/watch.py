@@ -23,6 +23,10 @@ from eqsep.tables.reading import Table
 
 _CHANGED, _LOOK = 1, 3  # exit codes
 _COLUMNS = 3  # that have moved most are named
+_NEXT = (
+    "see in the report (--report) which columns have moved most; if these rows are normal, fit "
+    "again to newer ones, else look at the alarms"
+)
 
 
 @options.reads_tables
@@ -47,7 +51,10 @@ def watch(
     """Check whether rows still look like those that set the model's threshold."""
     options.check_report_out(report, [model, *rows])
     if (fdr is None) != (alarms is None):
-        raise UserError("--fdr selects rows, and --alarms is their file: pass both, or neither.")
+        raise UserError(
+            "--fdr selects rows, and --alarms is their file: pass both, or neither. For all rows "
+            "above the threshold, run eqsep score --only-alarms."
+        )
     for out in (state, alarms):
         if out is not None:
             options.check_model_out(out, [model, *rows])
@@ -159,9 +166,7 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
     grouping = monitor.detector.plan_.holdout.grouping
     if grouping is not None and monitor.detector.model_.rank:
-        promised += (
-            f', on average over {grouping.unit}s; "changed" alone shows if they are too many'
-        )
+        promised += f", on average over {grouping.unit}s"
     if grouping is not None and watched.units is not None:
         lines["rows"] += f", {counted(watched.units, grouping.unit)} ended"
     if monitor.before is not None:
@@ -177,6 +182,7 @@ def _watched(monitor: Monitor) -> dict[str, str]:
         f"{recent.rows:,}; {promised}",
         "moved": f"{moved} (means, in standard errors; by chance up to {recent.far:.1f})"
         if moved
-        else "no column",
+        else recent.unjudged or "no column",
     }
-    return lines | ({"look": recent.told} if recent.told else {})
+    lines |= {"look": recent.told} if recent.told else {}
+    return lines | ({"next": _NEXT} if watched.broken_at is not None else {})
