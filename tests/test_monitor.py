@@ -278,7 +278,7 @@ def test_the_command_goes_on_from_its_state(detector, tmp_path, capsys):
     assert code == 1
     assert told.startswith("rows 600 in episode 1 changed yes, since row 3")
     assert "moved x0 +" in told
-    assert "if these rows are normal, fit again to newer ones" in told
+    assert "next --report shows which columns moved most; fit again to newer rows" in told
     assert watch(a, b) == (1, told)
     with pytest.raises(SystemExit):
         app(["watch", str(tmp_path / "m.eqsep"), a, "--state", state, "--delta", "0.2"])
@@ -321,7 +321,7 @@ def test_the_command_says_why_an_episode_begins_selects_rows_and_draws(detector,
     assert code == 2
     assert "empty.csv has no rows" in told
     assert Path(state).read_bytes() == before
-    assert "pass both, or neither" in watch(a, "--fdr", "0.1")[2]
+    assert "Pass both --fdr and --alarms" in watch(a, "--fdr", "0.1")[2]
 
 
 def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, capsys):

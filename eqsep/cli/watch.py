@@ -23,10 +23,7 @@ from eqsep.tables.reading import Table
 
 _CHANGED, _LOOK = 1, 3  # exit codes
 _COLUMNS = 3  # that have moved most are named
-_NEXT = (
-    "see in the report (--report) which columns have moved most; if these rows are normal, fit "
-    "again to newer ones, else look at the alarms"
-)
+_NEXT = "--report shows which columns moved most; fit again to newer rows if these are normal"
 
 
 @options.reads_tables
@@ -51,10 +48,7 @@ def watch(
     """Check whether rows still look like those that set the model's threshold."""
     options.check_report_out(report, [model, *rows])
     if (fdr is None) != (alarms is None):
-        raise UserError(
-            "--fdr selects rows, and --alarms is their file: pass both, or neither. For all rows "
-            "above the threshold, run eqsep score --only-alarms."
-        )
+        raise UserError("Pass both --fdr and --alarms; eqsep score --only-alarms writes any alarm.")
     for out in (state, alarms):
         if out is not None:
             options.check_model_out(out, [model, *rows])
@@ -165,9 +159,8 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in recent.moved[:_COLUMNS])
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
     grouping = monitor.detector.plan_.holdout.grouping
-    if grouping is not None and monitor.detector.model_.rank:
-        promised += f", on average over {grouping.unit}s"
     if grouping is not None and watched.units is not None:
+        promised += f", on average over {grouping.unit}s" * bool(monitor.detector.model_.rank)
         lines["rows"] += f", {counted(watched.units, grouping.unit)} ended"
     if monitor.before is not None:
         ended = monitor.before
@@ -184,5 +177,5 @@ def _watched(monitor: Monitor) -> dict[str, str]:
         if moved
         else recent.unjudged or "no column",
     }
-    lines |= {"look": recent.told} if recent.told else {}
-    return lines | ({"next": _NEXT} if watched.broken_at is not None else {})
+    lines |= {"look": recent.told, "next": _NEXT if watched.broken_at is not None else ""}
+    return {name: line for name, line in lines.items() if line}
