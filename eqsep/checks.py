@@ -430,7 +430,9 @@ def check_threshold(
     change = f"No false-alarm rate up to {_HIGHEST_RATE:g} is enough to change that."
     fields: dict[str, Any] = {}
     if enough is not None:
-        shares = (f"{share(of, limits[enough]):.0%} of the {of}" for of in few)
+        reach = {of: share(of, limits[enough]) for of in few}
+        shares = [f"{reach[of]:.0%} of the {of}" for of in few]
+        shares[0] += " (fewer of new ones)" * (reach.get(LEARNT, 0) > 0)
         change = f"At a rate of {enough:g} instead of {rate:g}, {' and '.join(shares)} would."
         fields = {"rate": enough}
     if doubted and few != [MADE_UP]:

@@ -144,6 +144,9 @@ def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_coun
     assert re.findall(r"<td>(moved|within chance)</td>", page) == ["moved", "within chance"]
     assert ": beyond 4.6, a column has moved" in page
     assert f"since version {status.version} went live" in page
+    seen = replace(seen, far=None)  # too few rows
+    page = client.get("/m/pumps/watch").text
+    assert page.count("<td>not judged yet</td>") == 2
 
 
 def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):

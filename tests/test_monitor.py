@@ -17,6 +17,7 @@ from eqsep.detector import Config
 from eqsep.errors import UserError
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
 from eqsep.monitor.monitor import chance_at, far_off, too_many
+from eqsep.report import html, watch_report
 
 
 @pytest.fixture
@@ -277,6 +278,7 @@ def test_the_command_goes_on_from_its_state(detector, tmp_path, capsys):
     assert code == 1
     assert told.startswith("rows 600 in episode 1 changed yes, since row 3")
     assert "moved x0 +" in told
+    assert "next --report shows which columns moved most; fit again to newer rows" in told
     assert watch(a, b) == (1, told)
     with pytest.raises(SystemExit):
         app(["watch", str(tmp_path / "m.eqsep"), a, "--state", state, "--delta", "0.2"])
@@ -319,7 +321,7 @@ def test_the_command_says_why_an_episode_begins_selects_rows_and_draws(detector,
     assert code == 2
     assert "empty.csv has no rows" in told
     assert Path(state).read_bytes() == before
-    assert "pass both, or neither" in watch(a, "--fdr", "0.1")[2]
+    assert "Pass both --fdr and --alarms" in watch(a, "--fdr", "0.1")[2]
 
 
 def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, capsys):
@@ -456,11 +458,29 @@ def test_the_command_watches_runs_with_windows_from_file_to_file(tmp_path, capsy
     watch(tmp_path / "a.csv", "--state", tmp_path / "state")
     assert watch(tmp_path / "b.csv", "--state", tmp_path / "state") == told
     assert "600 in episode 1, 29 groups ended" in told
-    assert 'on average over groups; "changed" alone shows if they are too many' in told
+    assert "are promised, on average over groups\n" in told
+    assert "moved       columns are not judged: that takes 100 groups, and these are 29\n" in told
     rows.drop(columns="run").to_csv(tmp_path / "no_run.csv", index=False)
     with pytest.raises(SystemExit):
         app(["watch", str(model), str(tmp_path / "no_run.csv")])
     assert "'run' is missing" in " ".join(capsys.readouterr().err.split())
+
+
+def test_absurd_rows_of_one_group_are_to_be_looked_at_and_columns_are_not_judged():
+    """One group cannot move the bet, but its alarms are far more than are promised."""
+    detector = by_run().set_params(false_alarm_rate=0.04)
+    monitor = Monitor(detector)
+    rows = runs_of(np.random.default_rng(1), 1, n_rows=10).drop(columns="minute")
+    rows.loc[:8, ["a", "b"]] = 1e6
+    assert monitor.update(rows).units == 0
+    recent = monitor.recent()
+    assert (recent.rows, recent.alarms, recent.too_many) == (10, 9, True)
+    assert "more alarms in the last 10 rows than are promised" in recent.told
+    assert "that takes 100 groups, and these are 0" in html(watch_report(monitor))
+    assert "inf standard errors" not in html(watch_report(monitor))
+    usual = Monitor(detector)
+    usual.update(runs_of(np.random.default_rng(2), 1, n_rows=10).drop(columns="minute"))
+    assert not usual.recent().told
 
 
 def test_the_command_takes_row_numbers_for_times(tmp_path, capsys):

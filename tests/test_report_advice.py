@@ -196,7 +196,7 @@ def test_a_warning_of_the_fit_comes_before_all_that_is_measured(wide):
     parts = {"learnt": learnt, "measured": report.measured, "columns": ()}
     told = answer(detector, **parts, findings=[high])
     assert [(step.what, step.why) for step in told.steps] == [
-        ("Find out why the threshold is high", "Few score above. Allow 0.1.")
+        ("Act on this warning of the fit", "Few score above. Allow 0.1.")
     ]
     plain = replace(report, answer=answer(detector, **parts), columns=report.columns[:1])
     assert "Nothing to fix" in html(plain)

@@ -67,8 +67,8 @@ def test_rows_of_the_fit_add_up_with_those_left_out_in_between(page):
     shaping, held = (int(rows[name]) for name in names)
     between = int(rows["too near in time to these, left out"])
     assert shaping + held + between == N
-    line = f"{shaping} shape the score, {held} set the threshold, {between} too near to these in"
-    assert f"of these {line} time are left out columns" in page.printed
+    line = f"divided {shaping} rows shape the score, {held} set the threshold, {between} too near"
+    assert f"{line} to these in time are left out" in page.printed
     near = said(page, "These figures come from a copy")
     assert "rows too near to these are in neither." in near  # as each has a label
 

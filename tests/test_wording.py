@@ -117,6 +117,10 @@ def by_run(**changed):
     return detector(**changed).fit(X, groups=RUNS)
 
 
+def in_time(**given):
+    return detector(false_alarm_rate=0.1).fit(X, time=np.arange(900), **given)
+
+
 SAID = {  # how each topic comes about, and words of the command on it
     "CountingColumnWarning": (counting, "leave it out: --drop 'id'."),
     "DateColumnWarning": (dates, "leave it out: --drop 'day'."),
@@ -190,7 +194,18 @@ SAID = {  # how each topic comes about, and words of the command on it
         lambda: detector(confidence=0.99, false_alarm_rate=0.02).fit(X),
         "or leave out --confidence: the rate can be promised on average.",
     ),
-    "no_fdr": (lambda: by_run().model_.n_calibrating(), "Leave out --fdr, or fit without --group"),
+    "no_fdr_groups": (
+        lambda: by_run().model_.n_calibrating(),
+        "Leave out --fdr, or fit without --group.",
+    ),
+    "no_fdr_time": (
+        lambda: in_time().model_.n_calibrating(),
+        "Leave out --fdr, or fit without --time.",
+    ),
+    "no_fdr_groups_time": (
+        lambda: in_time(groups=RUNS).model_.n_calibrating(),
+        "Leave out --fdr, or fit without --group and --time.",
+    ),
     "none_selected": (
         lambda: select(np.full(10_000, 0.5), fdr=0.1, n_calibrating=99),
         "or allow a higher --fdr.",

@@ -418,7 +418,9 @@ HINTS = {  # by topic, made of the message's fields
     "higher_rate": "Add {more}, or pass --false-alarm-rate {rate:g}.",
     "higher_rate_or_no_confidence": "Add {more}, pass --false-alarm-rate {rate:g}, or leave out "
     "--confidence: the rate can be promised on average.",
-    "no_fdr": "Leave out --fdr, or fit without --group and --time.",
+    "no_fdr_groups": "Leave out --fdr, or fit without --group.",
+    "no_fdr_time": "Leave out --fdr, or fit without --time.",
+    "no_fdr_groups_time": "Leave out --fdr, or fit without --group and --time.",
     "none_selected": "Add normal rows, pass fewer rows at a time, or allow a higher --fdr.",
     "short_memory": "Add normal rows, or allow a higher --fdr.",
     "DependentRowsWarning": "Name the column of runs, machines or days with --group COLUMN, or "

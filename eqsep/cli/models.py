@@ -26,7 +26,7 @@ from eqsep.io.writing import check_table_out, output_format, shortened, table_wr
 from eqsep.labels import NORMAL, WITHOUT, natural_order
 from eqsep.persistence.container import origin
 from eqsep.persistence.files import content_hash
-from eqsep.report.learnt import shaping_rows, trust_in
+from eqsep.report.learnt import divided_rows, trust_in
 from eqsep.tables.reading import Table, text_of
 
 
@@ -126,9 +126,8 @@ def print_summary(
         if rows
     }
     lines |= {
-        **(_division(model, counts) if new else {}),
         "columns": _columns(model),
-        **_groups(model),
+        **_groups(model, counts if new else {}),
         "seen kinds": (", ".join(sorted(model.kinds, key=natural_order)) or "none")
         + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=trusted),
@@ -229,8 +228,8 @@ _SHOWN_ELSEWHERE = (
 )
 
 
-def _groups(model: Model) -> dict[str, str]:
-    """Which columns say what rows belong together, and when they were taken."""
+def _groups(model: Model, counts: Mapping[str, int]) -> dict[str, str]:
+    """Which columns say what rows belong together, and when; and what becomes of those of a fit."""
     grouping = model.plan.holdout.grouping
     if grouping is None:
         return {}
@@ -239,17 +238,11 @@ def _groups(model: Model) -> dict[str, str]:
         for word, name in zip(("groups", "times"), grouping.columns, strict=True)
         if name is not None
     ]
-    return {"held out by": f"{grouping.unit}; {' and '.join(columns)}, not learnt"}
-
-
-def _division(model: Model, counts: Mapping[str, int]) -> dict[str, str]:
-    """How many rows of a fit to groups or times shape the score, are held out, or neither."""
-    shaping, held = shaping_rows(model, counts), model.calibration.n_held
-    if shaping is None or model.plan.holdout.grouping is None:
-        return {}
-    between = sum(counts.values()) - shaping - held
+    shaping, held, between = divided_rows(model, counts)
     near = f", {between:,} too near to these in time are left out" * bool(between)
-    return {"of these": f"{shaping:,} shape the score, {held:,} set the threshold{near}"}
+    line = f"{shaping:,} rows shape the score, {held:,} set the threshold{near}"
+    found = {"held out by": f"{grouping.unit}; {' and '.join(columns)}, not learnt"}
+    return found | ({"divided": line} if shaping else {})
 
 
 def _rows(model: Model) -> str:

@@ -23,6 +23,7 @@ from eqsep.tables.reading import Table
 
 _CHANGED, _LOOK = 1, 3  # exit codes
 _COLUMNS = 3  # that have moved most are named
+_NEXT = "--report shows which columns moved most; fit again to newer rows if these are normal"
 
 
 @options.reads_tables
@@ -47,7 +48,7 @@ def watch(
     """Check whether rows still look like those that set the model's threshold."""
     options.check_report_out(report, [model, *rows])
     if (fdr is None) != (alarms is None):
-        raise UserError("--fdr selects rows, and --alarms is their file: pass both, or neither.")
+        raise UserError("Pass both --fdr and --alarms; eqsep score --only-alarms writes any alarm.")
     for out in (state, alarms):
         if out is not None:
             options.check_model_out(out, [model, *rows])
@@ -158,11 +159,8 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in recent.moved[:_COLUMNS])
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
     grouping = monitor.detector.plan_.holdout.grouping
-    if grouping is not None and monitor.detector.model_.rank:
-        promised += (
-            f', on average over {grouping.unit}s; "changed" alone shows if they are too many'
-        )
     if grouping is not None and watched.units is not None:
+        promised += f", on average over {grouping.unit}s" * bool(monitor.detector.model_.rank)
         lines["rows"] += f", {counted(watched.units, grouping.unit)} ended"
     if monitor.before is not None:
         ended = monitor.before
@@ -177,6 +175,7 @@ def _watched(monitor: Monitor) -> dict[str, str]:
         f"{recent.rows:,}; {promised}",
         "moved": f"{moved} (means, in standard errors; by chance up to {recent.far:.1f})"
         if moved
-        else "no column",
+        else recent.unjudged or "no column",
     }
-    return lines | ({"look": recent.told} if recent.told else {})
+    lines |= {"look": recent.told, "next": _NEXT if watched.broken_at is not None else ""}
+    return {name: line for name, line in lines.items() if line}

@@ -151,11 +151,6 @@ class Calibration(schemas.Kept, WithoutCaches):
         above = sums[np.searchsorted(scores[order], scores[order], "right")]
         return scores[order], sums, -(1 + above)
 
-    @property
-    def n_held(self) -> int:
-        """All held-out rows, also labelled anomalies."""
-        return len(self.scores) + len(self.anomaly_scores)
-
     def rank(self, rate: float, confidence: float | None = None) -> int:
         """Which of the largest scores is the threshold of a promise; 0 if it cannot be kept."""
         n = self.n_units

@@ -273,12 +273,14 @@ class Model(WithoutCaches):
 
     def n_calibrating(self) -> int:
         """How many held-out rows a false-discovery rate rests on; refused where it cannot be."""
-        if self.plan.holdout.grouping is not None:
+        if (grouping := self.plan.holdout.grouping) is not None:
+            given = zip(("groups", "time"), grouping.columns, strict=True)
+            words = [word for word, name in given if name is not None]
             raise UserError(
                 "A false-discovery rate cannot be promised where whole groups are held out: rows "
                 "of one group raise alarms together.",
-                hint="Use predict, or fit without groups= and time=.",
-                topic="no_fdr",
+                hint=f"Use predict, or fit without {'= and '.join(words)}=.",
+                topic="_".join(["no_fdr", *words]),
             )
         if self.caution is not None:
             warn(self.caution.warning())

@@ -266,15 +266,9 @@ def _by_kind(
     recalls = {
         name: Share.of(alarm[~is_normal if name == OVERALL else kind == name]) for name in precision
     }
+    true = {name: Share.counted(one.count, one.count + n_false) for name, one in recalls.items()}
     return [
-        AssessedKind(
-            kind=name,
-            seen=name in seen,
-            recall=recall,
-            precision=Share.counted(recall.count, recall.count + n_false),
-            average_precision=precision[name],
-            roc_auc=roc[name],
-        )
+        AssessedKind(name, name in seen, recall, true[name], precision[name], roc[name])
         for name, recall in recalls.items()
     ]
 

@@ -54,9 +54,8 @@ class Schedule:
         for name, least in (("alarms", 1), ("first", 2)):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or value < least:
-                raise ParameterError(
-                    name, expected=f"a whole number of at least {least}", got=value
-                )
+                expected = f"a whole number of at least {least}"
+                raise ParameterError(name, expected=expected, got=value)
         column = column_of("time", np.asarray(time))
         if column.kind not in ("date", "number") or np.isnan(column.values).any():
             raise UserError(
@@ -400,6 +399,7 @@ class _Run:
         tested = np.sort(np.concatenate(list(self.places.values())))
         normal, anomalous = tested[~is_anomaly[tested]], tested[is_anomaly[tested]]
         alarms, contenders = self.alarms.items(), self.contenders.items()
+        promising = [name for name, one in contenders if one.promised is not None]
         promises = {
             name: promise_of(one.first, self.above[name][normal])
             for name, one in contenders
@@ -422,11 +422,7 @@ class _Run:
             kinds={name: tuple(self._caught(alarm)) for name, alarm in alarms},
             precision={name: Share.of(is_anomaly[tested][a[tested]]) for name, a in alarms},
             recall={name: Share.of(alarm[anomalous]) for name, alarm in alarms},
-            false_alarms={
-                name: Share.of(self.above[name][normal])
-                for name, one in contenders
-                if one.promised is not None
-            },
+            false_alarms={name: Share.of(self.above[name][normal]) for name in promising},
             promises=promises,
             seconds=self.seconds,
             alarms=self.alarms,

@@ -171,15 +171,9 @@ def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
     wilcoxon = Statistic(len(difference) * (len(difference) + 1) / 4, 1.0)
     if difference.any():  # the ranks of zero differences are divided between both sides
         wilcoxon = Statistic(*map(float, stats.wilcoxon(difference, zero_method="zsplit")))
-    return PairedComparison(
-        first=names[0],
-        second=names[1],
-        wins=int(np.sum(difference > 0)),
-        ties=int(np.sum(difference == 0)),
-        losses=int(np.sum(difference < 0)),
-        mean_gain=float(difference.mean()),
-        wilcoxon=wilcoxon,
-    )
+    wins, ties, losses = (int(np.sum(np.sign(difference) == sign)) for sign in (1, 0, -1))
+    gain = float(difference.mean())
+    return PairedComparison(names[0], names[1], wins, ties, losses, gain, wilcoxon)
 
 
 def _values(table: Mapping[str, Any], *, at_least: int) -> tuple[list[str], np.ndarray]:

@@ -27,6 +27,7 @@ _BLOCK = 500  # rows: columns are compared by those of the last two blocks
 _STEP = 50  # rows between the points of the history
 _RECENT = 1_000  # rows by which recent alarms are counted, or a few more
 _FEWEST = 100  # rows by which columns are compared
+_AT_A_LOOK, _FEW = 0.05, 5  # with groups: the chance of so many alarms, and fewer are not many
 _ARRAYS = ("accounts", "scores", "sums", "squares")
 
 
@@ -77,6 +78,7 @@ class Recent:
     too_many: bool  #: whether these are more alarms than the promise and chance allow
     far: float  #: the standard errors from which a column has moved; infinite for few rows
     moved: tuple[ColumnShift, ...]  #: the columns that have, the farthest first
+    unjudged: str = ""  #: why no column can have moved yet, in words; else empty
 
     @property
     def alarm_rate(self) -> float:
@@ -329,21 +331,28 @@ class Monitor:
         """What to look at in the last rows: columns that have moved, and too many alarms.
 
         Each is a false alert with probability at most delta in an episode, if you look every 50
-        rows or less often. With groups, only the bet shows whether there are too many alarms.
+        rows or less often. With groups, alarms are too many if the promise leaves their share a
+        probability of at most 5 % at a single look, by Markov's inequality.
         """
         seen, model = self.watched, self.detector.model_
         before = self._points[self._points[:, 0] <= seen.rows - _RECENT]
         rows, alarms = before[-1, [0, 2]].astype(int).tolist() if len(before) else (0, 0)
         rows, alarms = seen.rows - rows, seen.alarms - alarms
         chance = chance_at(seen.rows // _STEP + 1, delta=self.delta)
-        n_held, rank = len(model.calibration.counting), model.rank if self._grouping is None else 0
-        far = far_off(chance, rows=self._jumper.n, n_values=len(model.plan.encoder.counted))
+        n, n_held = self._jumper.n, len(model.calibration.counting)
+        far = far_off(chance, rows=n, n_values=len(model.plan.encoder.counted))
+        many, unit = too_many(alarms, rows, rank=model.rank, n_held=n_held, chance=chance), "row"
+        if self._grouping is not None:  # rows of a group raise alarms together
+            most = rows * float(model.promise.false_alarm_rate) / _AT_A_LOOK
+            many, unit = model.rank > 0 and alarms >= max(most, _FEW), self._grouping.unit
+        needed = f"columns are not judged: that takes {_FEWEST} {unit}s, and these are {n:,}"
         return Recent(
             rows=rows,
             alarms=alarms,
-            too_many=too_many(alarms, rows, rank=rank, n_held=n_held, chance=chance),
+            too_many=many,
             far=far,
             moved=tuple(shift for shift in self.shifts() if abs(shift.standard_errors) > far),
+            unjudged=needed if n < _FEWEST else "",
         )
 
     @property

@@ -3,13 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eqsep.checks import (
-    CAUTIONS,
-    DoubtedThresholdWarning,
-    Finding,
-    HighThresholdWarning,
-    LeakingColumnWarning,
-)
+from eqsep.checks import CAUTIONS, DoubtedThresholdWarning, Finding, LeakingColumnWarning
 from eqsep.detector import Detector
 from eqsep.errors import Message
 from eqsep.report.learnt import Learnt
@@ -114,10 +108,8 @@ def _warned(findings: Sequence[Finding], given: Sequence[str], words: Words) -> 
     judged = (DoubtedThresholdWarning, *CAUTIONS)  # other steps weigh these
     others = [one for one in findings if one.hint and one.category not in judged]
     first = {one.category: one for one in reversed(others) if one.message not in given}
-    for category, one in reversed(first.items()):
-        is_high = category is HighThresholdWarning
-        what = "Find out why the threshold is high" if is_high else "Act on a warning of the fit"
-        yield Step(what, words(one.warning()), one.message)
+    for one in reversed(first.values()):
+        yield Step("Act on this warning of the fit", words(one.warning()), one.message)
 
 
 def _near_chance(measured: Measured) -> Iterator[Step]:
@@ -171,14 +163,17 @@ def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
             yield Step(f"Label more rows of {kind}", f"{rows}, and none was left to measure.")
 
 
+def _is_much(share: float, one: FoundKind) -> bool:
+    return share >= _GAIN and share * one.rows >= _GAINED
+
+
 def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Iterator[Step]:
     """A copy with a threshold so unlike the model's that its shares say little of the model."""
     copy = next((one.threshold for one in measured.promises if one.rate == learnt.rate), None)
-    apart = [one for one in kinds if abs(one.caught_as_fitted - one.caught) >= _GAIN]
-    apart = [one for one in apart if abs(one.caught_as_fitted - one.caught) * one.rows >= _GAINED]
-    if copy is None or not apart:
+    far = [one for one in kinds if _is_much(abs(one.caught_as_fitted - one.caught), one)]
+    if copy is None or not far:
         return
-    caught = (f"{one.caught_as_fitted:.0%} of {one.kind}, not {one.caught:.0%}" for one in apart)
+    caught = (f"{one.caught_as_fitted:.0%} of {one.kind}, not {one.caught:.0%}" for one in far)
     why = (
         f"The copy's threshold is {copy:.3f} and the model's {learnt.threshold:.3f}: both depend "
         f"on the luck of few held-out rows. At the model's threshold the copy would catch "
@@ -193,8 +188,7 @@ def _more_alarms(
     """A higher rate of false alarms, the one that a warning names, if it catches much more."""
     usual = {rate for one in kinds for rate in one.caught_at if learnt.rate < rate <= _HIGHEST}
     for rate in sorted(usual) if advised is None else [advised]:
-        more = [(one, one.caught_at.get(rate, 0.0) - one.caught) for one in kinds]
-        gains = [one for one, share in more if share >= _GAIN and share * one.rows >= _GAINED]
+        gains = [o for o in kinds if _is_much(o.caught_at.get(rate, 0.0) - o.caught, o)]
         if not gains:
             continue
         caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)

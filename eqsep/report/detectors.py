@@ -140,7 +140,7 @@ def detector_report(
     kind = np.where(kind == held.normal, word, kind)
     trial = held.detector or detector
     usual = table.take(normal) if held.usual is None else read_table(held.usual, name="usual")
-    found: Any = {"threshold": learnt.threshold, "doubted": held.doubted}
+    found: Any = {"limit": learnt.threshold, "doubted": held.doubted}
     measured = measured_on(trial, table, kind, normal=word, **found)
     alarms = top_alarms(trial, table, kind, names=held.names)
     closed = closedness_by_column(detector, varied_rows(usual))

@@ -35,7 +35,8 @@ class Learnt:
     held: int  # all held-out rows: also labelled anomalies, which tell how many others are some
     calibrating: int  # normal rows that were held out to set the threshold
     left_out: int  # held-out rows that are taken for unlabelled anomalies
-    shaping: int | None  # rows that shape the score; None if that is not known
+    shaping: int  # rows that shape the score; 0 if that is not known
+    between: int  # rows that are neither: too near in time to held-out ones
     labelled: bool  # whether rows had labels
     threshold: float
 
@@ -43,11 +44,6 @@ class Learnt:
     def rows(self) -> int:
         """All rows of the fit."""
         return sum(self.counts.values())
-
-    @property
-    def between(self) -> int:
-        """Those that are neither: they are too near in time to held-out ones."""
-        return 0 if self.shaping is None else self.rows - self.shaping - self.held
 
 
 def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
@@ -77,23 +73,23 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         groups=calibration.n_units if grouping else 0,
         unit=grouping.unit if grouping else "row",
         promised_of=grouping.promised if grouping else "",
-        held=calibration.n_held,
         calibrating=len(calibration.scores) - calibration.n_left_out,
         left_out=calibration.n_left_out,
-        shaping=shaping_rows(model, counts),
+        **dict(zip(("shaping", "held", "between"), divided_rows(model, counts), strict=True)),
         labelled=model.evidence.labels.labels is not None,
         threshold=model.threshold,
     )
 
 
-def shaping_rows(model: Model, counts: Mapping[str, int]) -> int | None:
-    """How many rows of a fit, with so many of each kind, shape the score; None if not known."""
-    rows, reading = sum(counts.values()), model.plan.labels
-    shaping = rest = rows - model.calibration.n_held
+def divided_rows(model: Model, counts: Mapping[str, int]) -> tuple[int, int, int]:
+    """How many rows of a fit shape the score (0: not known), are held out, and are neither."""
+    reading, held_out = model.plan.labels, model.calibration
+    held = len(held_out.scores) + len(held_out.anomaly_scores)
+    shaping = rest = sum(counts.values()) - held
     if model.plan.holdout.grouping is not None:  # some of the rest are too near to held-out rows
         in_part = not reading.unlabelled_is_normal and reading.unlabelled_weight != 1
         shaping = 0 if in_part and counts.get(WITHOUT) else round(model.n_learnt.sum())
-    return shaping if 0 < shaping <= rest else None
+    return (shaping, held, rest - shaping) if 0 < shaping <= rest else (0, held, 0)
 
 
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:

@@ -77,16 +77,10 @@ class Measured(Spread):
 
 
 def measured_on(
-    detector: Detector,
-    table: Table,
-    kind: np.ndarray,
-    *,
-    normal: str,
-    threshold: float,
-    doubted: bool = False,
+    trial: Detector, table: Table, kind: np.ndarray, *, normal: str, limit: float, doubted: bool
 ) -> Measured:
-    """Measure a detector, also at another threshold, on rows that it has not learnt."""
-    model = detector.model_
+    """Measure a detector, also at a threshold of `limit`, on rows that it has not learnt."""
+    model = trial.model_
     score = model.scores(table)
     alarm, is_normal = score > model.threshold, kind == normal
     spread = spread_of(model, score, kind, normal=normal)
@@ -106,7 +100,7 @@ def measured_on(
             precision=precision,
             caught=float(alarm[rows].mean()),
             caught_at={p.rate: float(np.mean(score[rows] > p.threshold)) for p in spread.promises},
-            caught_as_fitted=float(np.mean(score[rows] > threshold)),
+            caught_as_fitted=float(np.mean(score[rows] > limit)),
         )
 
     by_kind = intervals(names) if names else {}

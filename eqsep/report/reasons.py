@@ -67,15 +67,8 @@ def top_alarms(
     given, p_value = model.kind_of(picked).tolist(), model.p_value(picked).tolist()
     why = model.explain(picked, top=_REASONS)
     return tuple(
-        Alarm(
-            row=names[i] if names else f"row {i + 1}",
-            label=str(kind[i]),
-            name=given[place],
-            p_value=p_value[place],
-            explanation=why[place],
-            alike=sizes[i],
-        )
-        for place, i in enumerate(chosen.tolist())
+        Alarm(names[i] if names else f"row {i + 1}", str(kind[i]), name, p, reasons, sizes[i])
+        for i, name, p, reasons in zip(chosen.tolist(), given, p_value, why, strict=True)
     )
 
 

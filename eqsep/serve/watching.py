@@ -149,7 +149,7 @@ class Watching:
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
             shifts=[(shift.column, shift.standard_errors) for shift in shifts],
-            far=None if recent is None else recent.far,
+            far=None if recent is None or recent.unjudged else recent.far,
             per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
         return replace(watch, **_advice(watch, recent))
