@@ -226,17 +226,21 @@ _SHOWN_ELSEWHERE = (
 )
 
 
+_APART = {"groups": "given apart from the table", "times": "by the order of rows, or given apart"}
+
+
 def _groups(model: Model) -> dict[str, str]:
     """Which columns say what rows belong together, and when they were taken."""
     grouping = model.plan.holdout.grouping
     if grouping is None:
         return {}
     columns = [
-        f"{word} by column {name!r}" if name else f"{word} that are not a column"
-        for word, name in zip(("groups", "times"), grouping.columns, strict=True)
+        f"{word} by column {name!r}" if name else f"{word} {otherwise}"
+        for (word, otherwise), name in zip(_APART.items(), grouping.columns, strict=True)
         if name is not None
     ]
-    return {"held out by": f"{grouping.unit}; {' and '.join(columns)}, not learnt"}
+    learnt = ", not learnt" * any(grouping.columns)
+    return {"held out by": f"{grouping.unit}; {' and '.join(columns)}{learnt}"}
 
 
 def _rows(model: Model) -> str:

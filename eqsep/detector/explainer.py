@@ -72,7 +72,7 @@ class Explanation:
         for reason in reasons:
             normal = "usual by itself; normal here" if reason.usual else "normal"
             lines.append(
-                f"  {reason.contribution:+.3f}  {reason.column} = {reason.value}"
+                f"  {reason.contribution:+.3f}  {reason.column or '(no name)'} = {reason.value}"
                 f" ({normal}: {reason.normal_value})"
             )
         lines += [] if rest is None else [f"  {rest:+.3f}  all other columns"]
@@ -185,18 +185,22 @@ class Explainer:
         """From packed rows to the normal ones.  (n, n_packed) -> (n, n_normal)"""
         return SparseManhattan(self.plan.encoder.pack(self._normal[0]))
 
-    def _unknown(self, rows: np.ndarray) -> np.ndarray:
-        """Where encoded rows hold a missing number or date of a column that always had one.
+    @cached_property
+    def _nothing(self) -> np.ndarray:
+        """A missing number or date, encoded, of columns that always had one; NaN for others."""
+        encoder, nan = self.plan.encoder, np.array([np.nan])
+        out = np.full((1, len(encoder.source)), np.nan, np.float32)
+        for j, one in enumerate(encoder.columns):
+            if isinstance(one, Number | Date) and not one.number.with_missing:
+                out[:, encoder.source == j] = encoder.encode_column(j, Column("", one.reads, nan))
+        return out
 
-        Such a value is far from all others, and nearer to low ones: it must not choose a row.
-        """
-        encoder, unknown = self.plan.encoder, np.zeros(rows.shape, dtype=bool)
-        for j, column in enumerate(encoder.columns):
-            if isinstance(column, Number | Date) and not column.number.with_missing:
-                nothing = encoder.encode_column(j, Column("", column.reads, np.array([np.nan])))
-                here = np.flatnonzero(encoder.source == j)
-                unknown[:, here] = (rows[:, here] == nothing).all(axis=1, keepdims=True)
-        return unknown
+    def _unknown(self, rows: np.ndarray) -> np.ndarray:
+        """Where encoded rows hold nothing: far out, at the low end, which must not choose rows."""
+        source = self.plan.encoder.source
+        _, first, column = np.unique(source, return_index=True, return_inverse=True)
+        there = np.logical_and.reduceat(rows == self._nothing, first, axis=1)
+        return np.asarray(there[:, column])
 
     def _distance(self, rows: np.ndarray, unknown: np.ndarray) -> np.ndarray:
         """From encoded rows to the normal ones, without what is unknown."""
@@ -284,8 +288,8 @@ def _texts(table: Table, j: int) -> list[str]:
     """The values as they came; those of windows, or with more than six decimals, in six digits."""
     column = table.columns[j]
     if column.kind == "number" and column.derived_from is None:
-        short = ((v if round(v, 6) == v else _short(v)) for v in column.values.tolist())
-        return ["missing" if v != v else WRITERS["number"](v) for v in short]
+        shown = [v if round(v, 6) == v else _short(v) for v in column.values.tolist()]
+        return ["missing" if v != v else WRITERS["number"](v) for v in shown]
     if column.derived_from is None:
         return ["missing" if text is None else text for text in column.texts()]
     source = next(one for one in table.columns if one.name == column.derived_from)
