@@ -197,10 +197,7 @@ def _source(project: Project, error: str) -> str:
 
 @contextmanager
 def print_warnings(**fields: str) -> Iterator[list[Warning]]:
-    """Collect warnings, and print each message once at the end; the list then holds them.
-
-    These `fields` are for hints that need more than the library knows.
-    """
+    """Collect warnings, and print each once at the end, its hint with these fields; yield them."""
     printed: list[Warning] = []
     try:
         with warnings.catch_warnings(record=True) as caught:

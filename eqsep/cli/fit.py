@@ -139,20 +139,18 @@ def _look(spec: InputSpec, out: Path) -> str:
     """The command that shows normal rows with high scores among those that were learnt."""
     project = current_project.get()
     model = [] if project is not None and project.model == str(out) else [str(out)]
-    more = ["--most", "20"]
-    if spec.label is not None:  # the highest scores may all be of anomalies
-        more = ["--keep", quoted_column(spec.label), "--out", "scores.csv"]
+    keep = ["--keep", quoted_column(spec.label or ""), "--out", "scores.csv"]  # kinds score higher
+    more = ["--most", "20"] if spec.label is None else keep
     return shlex.join(["eqsep", "score", *model, *spec.paths, *more])
 
 
 def _drafted_label(spec: InputSpec, detector: Detector) -> dict[str, str]:
     """A caution if the project file has a draft of the label, and the column is learnt."""
     project = current_project.get()
-    label = None if project is None or spec.label is not None else project.drafted.get("label")
-    if label is None or detector.plan_.table_columns.get(label) is None:
-        return {}
+    label = "" if project is None or spec.label else project.drafted.get("label", "")
     why = f'{NAME} drafts label = "{label}", still commented out, so it is learnt as a column'
-    return {"caution": f"{why}. Uncomment it, or add {label!r} to drop."}
+    learnt = detector.plan_.table_columns.get(label) is not None and label
+    return {"caution": f"{why}. Uncomment it, or add {label!r} to drop."} if learnt else {}
 
 
 def _strange_values(detector: Detector, data: TrainingData) -> str:

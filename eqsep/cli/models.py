@@ -220,13 +220,11 @@ def _interval(model: Model) -> dict[str, str]:
 
 _FEW_ROWS = 100  # of which parts are shown
 _NEARLY = 0.9  # of the promised rate
+_APART = {"groups": "given apart from the table", "times": "by the order of rows, or given apart"}
 _SHOWN_ELSEWHERE = (
     *("normal", "false_alarm_rate", "confidence", "unseen_rate"),
     *("plan", "feature_map", "device", "config"),
 )
-
-
-_APART = {"groups": "given apart from the table", "times": "by the order of rows, or given apart"}
 
 
 def _groups(model: Model) -> dict[str, str]:
