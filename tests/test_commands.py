@@ -616,8 +616,12 @@ def test_alarms_come_with_their_reasons(folder, model, expected, tmp_path):
         assert [r["column"] for r in row["reasons"]] == [r.column for r in explanation.shown()[0]]
         assert row["reasons"][0]["contribution"] == explanation.reasons[0].contribution
     text = done(*words).splitlines()
-    reason = rows[0]["reasons"][0]
-    assert f"{reason['column']} = {reason['value']} (normal: {reason['normal_value']})" in text[1]
+    assert len({row["reasons"][0]["usual"] for row in rows}) == 2
+    for line, row in zip(text[1:], rows, strict=False):
+        reason = row["reasons"][0]
+        normal = "usual by itself; normal here" if reason["usual"] else "normal"
+        said = f"{reason['column']} = {reason['value']} ({normal}: {reason['normal_value']})"
+        assert said in line
 
 
 def test_rows_that_pass_have_no_reasons(folder, model, expected):

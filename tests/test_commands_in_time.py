@@ -344,7 +344,8 @@ def test_ordered_rows_are_fitted_as_with_a_column_of_their_numbers(tmp_path, mon
         monkeypatch.setattr("eqsep.cli.fit.LARGE", 1)
         monkeypatch.setattr("eqsep.cli.fit.ROWS_AT_ONCE", 100)
     words = ("--window", 5, "--landmarks", 60, "--false-alarm-rate", 0.2, "--out")
-    command("fit", tmp_path / "plain.csv", "--ordered", *words, tmp_path / "a.eqsep")
+    told = command("fit", tmp_path / "plain.csv", "--ordered", *words, tmp_path / "a.eqsep")
+    assert "held out by time block; times by the order of rows, or given apart\n" in told
     command("fit", tmp_path / "timed.csv", "--time", "t", *words, tmp_path / "b.eqsep")
     first = command("score", tmp_path / "a.eqsep", tmp_path / "plain.csv")
     assert (

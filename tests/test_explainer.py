@@ -199,6 +199,14 @@ def test_no_other_columns_are_shown_where_all_are_listed():
     assert str(more).endswith("\n  +0.000  all other columns")
 
 
+def test_a_column_without_a_name_is_called_so():
+    why = Explanation(0.9, 0.1, (Reason("", "9", "1", 0.8),), 0.0, {"": "1"}, None, 0.0)
+    assert "+0.800  (no name) = 9 (normal: 1)" in str(why)
+    card = _environment().get_template("words.html.jinja").module.alarm_card
+    page = card(Alarm(row="row 1", label="rain", name="unseen", p_value=0.1, explanation=why))
+    assert '<th scope="row">(no name)</th>' in page
+
+
 def test_an_explanation_reads_as_text(detector, fresh):
     (explanation,) = detector.explain(fresh.iloc[:1].assign(amount=1e6), top=2)
     first, cause, *_, rest, kind = str(explanation).split("\n")

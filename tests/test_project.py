@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from invoking import CliRunner
 
-from eqsep import Detector
+from eqsep import Detector, load_model
 from eqsep.cli import app, option_defaults, with_model
 from eqsep.cli.project import Project
 from eqsep.detector import Config
@@ -467,6 +467,50 @@ def test_an_evaluation_reads_the_rates_of_the_project(fitted, tmp_path, monkeypa
     monkeypatch.setattr("eqsep.cli.evaluate.try_names", lambda one, *_, **__: tried.append(one))
     run("evaluate", tmp_path / "sensors.csv")
     assert (tried[0].unseen_rate, tried[0].confidence, tried[0].bandwidth) == (0.2, 0.9, 0.7)
+
+
+def test_a_fit_cautions_that_a_drafted_label_is_learnt(tmp_path):
+    rows = tmp_path / "t.csv"
+    lines = [f"{i},{i % 7}.5,{'yes' if i % 9 == 0 else 'no'}" for i in range(120)]
+    rows.write_text("\n".join([",size,deny", *lines]))
+    run("init", rows)
+    project = tmp_path / "eqsep.toml"
+    assert '# label = "deny"' in project.read_text()
+    page = tmp_path / "page.html"
+    caution = (
+        'caution     eqsep.toml drafts label = "deny", still commented out, so it is learnt as a '
+        "column. Uncomment it, or add 'deny' to drop."
+    )
+    assert caution in run("fit", rows, "--landmarks", 20, "--report", page).stdout
+    text = re.sub("<[^>]*>", "", page.read_text()).replace("\xa0", " ")
+    assert "Left out: (no name) (by drop in eqsep.toml)." in text
+    assert f"eqsep watch {tmp_path}/new.csv --report watch.html" in text
+    assert "--label" not in text
+    for words in (("--label", "deny", "--normal", "no"), ("--drop", "deny")):
+        assert "drafts" not in run("fit", rows, "--landmarks", 20, *words).stdout
+    missing = " ".join(run("test", rows, code=2).stderr.replace("│", "").split())
+    assert "set label in eqsep.toml. Rows without labels are for eqsep watch." in missing
+
+
+def test_the_command_that_shows_why_a_threshold_is_high_runs(tmp_path):
+    rng, rows = np.random.default_rng(0), tmp_path / "t.csv"
+    lines = [
+        f"{a},{b},{'fault' if i % 4 == 0 else 'ok'}"
+        for i, (a, b) in enumerate(rng.normal(size=(300, 2)))
+    ]
+    rows.write_text("\n".join(["a,b,state", *lines]))
+    run("init", rows)
+    told = " ".join(run("fit", rows, "--landmarks", 20).stderr.split())
+    command = re.search(
+        r"run eqsep (score .*? --out scores.csv), and look at the normal rows", told
+    )
+    assert command[1] == f"score {rows} --keep state --out scores.csv"
+    out = tmp_path / "scores.csv"
+    run(*command[1].split()[:-1], out)
+    with out.open() as file:
+        normal = [float(row["score"]) for row in csv.DictReader(file) if row["state"] == "ok"]
+    threshold = load_model(tmp_path / "t.eqsep").threshold_
+    assert max(normal) >= threshold - 1e-5
 
 
 def test_a_report_says_by_what_a_column_was_left_out(folder, tmp_path):

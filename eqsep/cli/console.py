@@ -19,7 +19,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from typer.core import TyperGroup
 
-from eqsep.cli.project import COLUMN_LISTS, KEYS, Project, current_project
+from eqsep.cli.project import COLUMN_LISTS, KEYS, NAME, Project, current_project
 from eqsep.errors import EqsepWarning, Message, Note, ParameterError, UserError, joined, visible
 from eqsep.files import ENDING_SIGNALS
 from eqsep.progress import reported_to
@@ -151,6 +151,9 @@ def print_errors() -> Iterator[None]:
         raise
     except _USAGE_ERROR as error:
         project, param = current_project.get(), getattr(error, "param", None)
+        if type(error).__name__ == "MissingParameter" and getattr(param, "name", "") == "label":
+            watch = " Rows without labels are for eqsep watch." * (error.ctx.info_name == "test")
+            error.message = f"Name the column of labels, or set label in {NAME}.{watch}"
         if project is None or param is None or not project.gives(param.name):
             raise
         _print_error(UserError(f"{param.opts[0]}: {error.message.rstrip('.')}."), is_fault=False)
@@ -193,8 +196,8 @@ def _source(project: Project, error: str) -> str:
 
 
 @contextmanager
-def print_warnings() -> Iterator[list[Warning]]:
-    """Collect warnings, and print each message once at the end; the list then holds them."""
+def print_warnings(**fields: str) -> Iterator[list[Warning]]:
+    """Collect warnings, and print each once at the end, its hint with these fields; yield them."""
     printed: list[Warning] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
@@ -202,6 +205,8 @@ def print_warnings() -> Iterator[list[Warning]]:
             yield printed
     finally:  # notes even before an error: they may be the reason
         found = [w.message for w in caught if issubclass(w.category, UserWarning)]
+        for one in found:
+            getattr(one, "fields", {}).update(fields)
         for note in dict.fromkeys(sentence(m) for m in found if isinstance(m, Note)):
             print_stderr(f"Note: {note}")
     messages = {sentence(m): m for m in found if isinstance(m, Warning) and not isinstance(m, Note)}
@@ -385,10 +390,11 @@ def format_counts(counts: Mapping[str, int]) -> str:
     )
 
 
+_LOOK_AT = "eqsep score --keep COLUMN on the training files, with the label column"
 _HIGH = (
-    "To see why, run eqsep score --keep COLUMN on the training files, with the label column, and "
-    "look at the normal rows with the highest scores. Correct wrong labels among them. Add normal "
-    "rows or columns that show anomalies, or leave out others (--drop)"
+    "To see why, run {look}, and look at the normal rows with the highest scores. Correct wrong "
+    "labels among them. Add normal rows or columns that show anomalies, or leave out others "
+    "(--drop)"
 )
 HINTS = {  # by topic, made of the message's fields
     "CountingColumnWarning": "If it only counts or names rows, leave it out: --drop {column!r}.",
@@ -461,7 +467,7 @@ def in_command(message: Message) -> str:
     project = current_project.get()
     drafted = {} if project is None else project.drafted
     text, hint = message.message, message.hint
-    fields = {"time": drafted.get("time", "COLUMN")} | message.fields
+    fields = {"time": drafted.get("time", "COLUMN"), "look": _LOOK_AT} | message.fields
     if isinstance(message, ParameterError):
         name = option(fields["parameter"])
         text = f"{name} must be {fields['expected']}, got {fields['got']!r}."
@@ -482,8 +488,7 @@ def for_project(hint: str) -> str:
 def _as_key(project: Project, option: re.Match[str]) -> str:
     """An option in a hint, with the words around it, as a key of the project file."""
     before, key, value = option[1] or "", option[2].replace("-", "_"), option[3]
-    for_one_run = key not in KEYS or key == "keep"
-    if for_one_run or (before.lower() == "leave out " and key not in project.values):
+    if key not in KEYS or (before.lower() == "leave out " and key not in project.values):
         return option[0]
     where = f"in {project.path.name}"
     if value is None:

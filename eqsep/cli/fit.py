@@ -1,6 +1,7 @@
 """`eqsep fit`: from labelled rows to a model file, and a report of what it finds."""
 
 import gzip
+import shlex
 import warnings as python_warnings
 import zlib
 from collections import Counter
@@ -20,7 +21,7 @@ from eqsep.cli import inputs, options
 from eqsep.cli.console import Screen, in_command, opt, print_warnings, progress, sentence
 from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.models import print_summary
-from eqsep.cli.project import NAME, current_project
+from eqsep.cli.project import NAME, current_project, quoted_column
 from eqsep.detector import Detector
 from eqsep.detector.closedness import outermost
 from eqsep.detector.holdout import Grouping
@@ -90,12 +91,13 @@ def fit(
     model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}
     rates = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
     settings = model | rates | {"confidence": confidence, "unlabelled": unlabelled}
-    with print_warnings() as warned:
+    with print_warnings(look=_look(spec, out)) as warned:
         detector, data = fit_files(spec, out, settings, like=like, ray=ray)
     console = Screen()
     normal = None if data.labels is None else data.labels.called
     strange = _strange_values(detector, data)
     print_summary(console, detector, data.counts, out, normal=normal, threshold=strange, new=True)
+    console.print_lines(_drafted_label(spec, detector))
     if report is not None:
         with progress("eqsep fit", "measuring for the report"), reported_to(None):
             made = write_fit_report(report, spec, detector, data, model=out, warned=warned)
@@ -131,6 +133,24 @@ def fit_files(
         detector = detector.with_model(replace(detector.model_, left_out=left_out))
         detector.save(out)
     return detector, data
+
+
+def _look(spec: InputSpec, out: Path) -> str:
+    """The command that shows normal rows with high scores among those that were learnt."""
+    project = current_project.get()
+    model = [] if project is not None and project.model == str(out) else [str(out)]
+    keep = ["--keep", quoted_column(spec.label or ""), "--out", "scores.csv"]  # kinds score higher
+    more = ["--most", "20"] if spec.label is None else keep
+    return shlex.join(["eqsep", "score", *model, *spec.paths, *more])
+
+
+def _drafted_label(spec: InputSpec, detector: Detector) -> dict[str, str]:
+    """A caution if the project file has a draft of the label, and the column is learnt."""
+    project = current_project.get()
+    label = "" if project is None or spec.label else project.drafted.get("label", "")
+    why = f'{NAME} drafts label = "{label}", still commented out, so it is learnt as a column'
+    learnt = detector.plan_.table_columns.get(label) is not None and label
+    return {"caution": f"{why}. Uncomment it, or add {label!r} to drop."} if learnt else {}
 
 
 def _strange_values(detector: Detector, data: TrainingData) -> str:
@@ -194,10 +214,11 @@ def write_fit_report(
     found = [w for w in warned if isinstance(w, DataWarning)]
     findings = [Finding(type(w), w.message, w.hint, {**w.fields, "topic": w.topic}) for w in found]
     others = [sentence(w) for w in warned if not isinstance(w, DataWarning)]
-    label, words = spec.label or "kind", spec.label_words()
+    label, words = spec.label or "", spec.label_words()
     project, folder = current_project.get(), None
-    if project is not None and project.gives("label") and project.model == str(model):
-        folder = str(project.path.parent)
+    if project is not None and project.model == str(model):
+        by_file = not label or project.gives("label")
+        folder = str(project.path.parent) if by_file else None
     usage = Usage(model=str(model), label=label, options=words, folder=folder, words=in_command)
     report = detector_report(
         detector,

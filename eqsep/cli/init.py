@@ -138,7 +138,7 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     yield "]"
     times = _time_columns(others)
     groups = {c.name: "" for c in others if _may_be_group(c, rows.n_rows)}
-    ids = [c for c in others if c.name in drops and c.name not in (*times, *groups)]
+    ids = [c for c in others if c.name in drops.keys() - {*times, *groups}]
     groups |= {c.name: why for c in ids if (why := _shared(c))}
     kept = [column.name for column in others if column.name in (*drops, *times[:1], *groups)]
     if kept:
@@ -291,11 +291,8 @@ def _drops(
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns to leave out, and columns that somebody should look at, each with the reason."""
     named = {found.fields["column"] for found in counting_columns(rows)}
-    drops = {
-        c.name: "an id or a date that rows share" if _shared(c) else "counts or names the rows"
-        for c in rows.columns
-        if c.name in named
-    }
+    why = ("counts or names the rows", "an id or a date that rows share")
+    drops = {c.name: why[bool(_shared(c))] for c in rows.columns if c.name in named}
     hints: dict[str, str] = {}
     for column in others:
         if column.kind == "text":
@@ -353,8 +350,6 @@ def _is_unix(column: Column) -> bool:
 
 def _shared(column: Column) -> str:
     """How rows share the values of a column of ids or days; empty if each has another."""
-    if column.kind not in ("text", "number") or not len(column.values):
-        return ""
     values = column.names()[1] if column.kind == "text" else column.values
     n_values, n_runs = len(np.unique(values)), 1 + np.count_nonzero(np.diff(values))
     if n_values == n_runs and 3 * n_values <= len(values) and not (values % 1).any():

@@ -222,6 +222,7 @@ def _interval(model: Model) -> dict[str, str]:
 
 _FEW_ROWS = 100  # of which parts are shown
 _NEARLY = 0.9  # of the promised rate
+_APART = {"groups": "given apart from the table", "times": "by the order of rows, or given apart"}
 _SHOWN_ELSEWHERE = (
     *("normal", "false_alarm_rate", "confidence", "unseen_rate"),
     *("plan", "feature_map", "device", "config"),
@@ -234,14 +235,15 @@ def _groups(model: Model, counts: Mapping[str, int]) -> dict[str, str]:
     if grouping is None:
         return {}
     columns = [
-        f"{word} by column {name!r}" if name else f"{word} that are not a column"
-        for word, name in zip(("groups", "times"), grouping.columns, strict=True)
+        f"{word} by column {name!r}" if name else f"{word} {otherwise}"
+        for (word, otherwise), name in zip(_APART.items(), grouping.columns, strict=True)
         if name is not None
     ]
     shaping, held, between = divided_rows(model, counts)
     near = f", {between:,} too near to these in time are left out" * bool(between)
     line = f"{shaping:,} rows shape the score, {held:,} set the threshold{near}"
-    found = {"held out by": f"{grouping.unit}; {' and '.join(columns)}, not learnt"}
+    learnt = ", not learnt" * any(grouping.columns)
+    found = {"held out by": f"{grouping.unit}; {' and '.join(columns)}{learnt}"}
     return found | ({"divided": line} if shaping else {})
 
 

@@ -13,7 +13,7 @@ from eqsep.engine.loops import in_threads
 from eqsep.engine.nystroem import CACHED_ROWS
 from eqsep.errors import ParameterError
 from eqsep.tables.encodings import Date, Number
-from eqsep.tables.reading import WRITERS, Column, Table
+from eqsep.tables.reading import Column, Table
 
 _AT_ONCE = 256  # rows
 _ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it hold is rounding
@@ -72,7 +72,7 @@ class Explanation:
         for reason in reasons:
             normal = "usual by itself; normal here" if reason.usual else "normal"
             lines.append(
-                f"  {reason.contribution:+.3f}  {reason.column} = {reason.value}"
+                f"  {reason.contribution:+.3f}  {reason.column or '(no name)'} = {reason.value}"
                 f" ({normal}: {reason.normal_value})"
             )
         lines += [] if rest is None else [f"  {rest:+.3f}  all other columns"]
@@ -108,8 +108,7 @@ class Explainer:
 
         def reason(row: int, j: int, near: np.ndarray, adds: float, usual: bool) -> Reason:
             value, normal = texts(j)[row], self._typical(j, near, unlike=Z[row])
-            if value == normal:  # they differ by less than is shown
-                value = exact(j)[row] or value
+            value = (exact(j)[row] or value) if value == normal else value  # they differ slightly
             return Reason(names[j], value, normal, contribution=adds, usual=usual)
 
         out = []
@@ -185,27 +184,28 @@ class Explainer:
         """From packed rows to the normal ones.  (n, n_packed) -> (n, n_normal)"""
         return SparseManhattan(self.plan.encoder.pack(self._normal[0]))
 
-    def _unknown(self, rows: np.ndarray) -> np.ndarray:
-        """Where encoded rows hold a missing number or date of a column that always had one.
+    @cached_property
+    def _nothing(self) -> np.ndarray:
+        """A missing number or date, encoded, of columns that always had one; NaN for others."""
+        encoder, nan = self.plan.encoder, np.array([np.nan])
+        out = np.full((1, len(encoder.source)), np.nan, np.float32)
+        for j, one in enumerate(encoder.columns):
+            if isinstance(one, Number | Date) and not one.number.with_missing:
+                out[:, encoder.source == j] = encoder.encode_column(j, Column("", one.reads, nan))
+        return out
 
-        Such a value is far from all others, and nearer to low ones: it must not choose a row.
-        """
-        encoder, unknown = self.plan.encoder, np.zeros(rows.shape, dtype=bool)
-        for j, column in enumerate(encoder.columns):
-            if isinstance(column, Number | Date) and not column.number.with_missing:
-                nothing = encoder.encode_column(j, Column("", column.reads, np.array([np.nan])))
-                here = np.flatnonzero(encoder.source == j)
-                unknown[:, here] = (rows[:, here] == nothing).all(axis=1, keepdims=True)
-        return unknown
+    def _unknown(self, rows: np.ndarray) -> np.ndarray:
+        """Where encoded rows hold nothing: far out, at the low end, which must not choose rows."""
+        _, first, counts = np.unique(self.plan.encoder.source, True, return_counts=True)
+        there = np.logical_and.reduceat(rows == self._nothing, first, axis=1)
+        return np.repeat(there, counts, axis=1)
 
     def _distance(self, rows: np.ndarray, unknown: np.ndarray) -> np.ndarray:
         """From encoded rows to the normal ones, without what is unknown."""
-        pack = self.plan.encoder.pack
-        out = self._distances(pack(rows))
-        for some in np.unique(unknown[unknown.any(axis=1)], axis=0):
-            alike = (unknown == some).all(axis=1)
-            distances = SparseManhattan(pack(np.where(some, np.float32(0), self._normal[0])))
-            out[alike] = distances(pack(np.where(some, np.float32(0), rows[alike])))
+        out = self._distances(self.plan.encoder.pack(rows))
+        for i in np.flatnonzero(unknown.any(axis=1)):
+            gaps = self._normal[0][:, ~unknown[i]] - rows[i, ~unknown[i]]
+            out[i] = np.abs(gaps).sum(axis=1)
         return out
 
     @cached_property
@@ -226,9 +226,8 @@ class Explainer:
         values = values[:, np.ptp(values, axis=0) > 0]
         middle = np.abs(values[:, None] - values).sum(axis=(1, 2)).argmin()
         text = self._value(int(near[middle]), j)
-        encoder = self.plan.encoder
-        is_same = text == encoder.decode(j, encoder.outputs_of(unlike[None])[0])
-        return self._value(int(near[0]), j) if is_same else text
+        own = self.plan.encoder.decode(j, self.plan.encoder.outputs_of(unlike[None])[0])
+        return self._value(int(near[0]), j) if text == own else text
 
     def _reasons(
         self, rows: np.ndarray, near: np.ndarray, share: np.ndarray, *, top: int
@@ -283,21 +282,17 @@ def _of_length_1(rows: np.ndarray) -> np.ndarray:
 def _texts(table: Table, j: int) -> list[str]:
     """The values as they came; those of windows, or with more than six decimals, in six digits."""
     column = table.columns[j]
-    if column.kind == "number" and column.derived_from is None:
-        short = ((v if round(v, 6) == v else _short(v)) for v in column.values.tolist())
-        return ["missing" if v != v else WRITERS["number"](v) for v in short]
     if column.derived_from is None:
+        if column.kind == "number":
+            x = column.values.tolist()
+            short = [float(f"{v:.6g}") if abs(v) < 1e5 and round(v, 6) != v else v for v in x]
+            column = replace(column, values=np.array(short))
         return ["missing" if text is None else text for text in column.texts()]
     source = next(one for one in table.columns if one.name == column.derived_from)
     size = np.abs(source.values)
     least = _ROUNDED * size[np.isfinite(size)].max(initial=0.0)
     values = np.where(np.abs(column.values) <= least, 0.0, column.values)
     return ["missing" if value != value else f"{value:.6g}" for value in values.tolist()]
-
-
-def _short(value: float) -> float:
-    """A number in six digits, or more before the point."""
-    return float(f"{value:.6g}") if abs(value) < 1e5 else round(value, 1)
 
 
 def _shares(

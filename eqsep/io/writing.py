@@ -201,7 +201,9 @@ def _in_words(reasons: list[dict[str, Any]] | None) -> str | None:
     if reasons is None:
         return None
     return "; ".join(
-        f"{r['column']} = {r['value']} (normal: {r['normal_value']}) {r['contribution']:+.3f}"
+        f"{r['column'] or '(no name)'} = {r['value']} "
+        f"({'usual by itself; normal here' if r['usual'] else 'normal'}: {r['normal_value']}) "
+        f"{r['contribution']:+.3f}"
         for r in reasons
     )
 

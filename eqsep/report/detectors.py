@@ -49,7 +49,7 @@ class Usage:
 
     model: str = "model.eqsep"  #: Its file.
     rows: str = "new.csv"  #: A file of new rows.
-    label: str = "kind"  #: The column of labels.
+    label: str = "kind"  #: The column of labels; empty if there is none.
     options: tuple[str, ...] = ()  #: Options of the command that the labels of the fit needed.
     folder: str | None = None  #: That of a project file which gives the model and the label.
     words: Words = str  #: Turns a warning into text; the default is for users of Python.
