@@ -248,6 +248,21 @@ def test_a_model_by_time_promises_new_time_blocks():
     assert "promised at most 20.00% of those of new time blocks" in promise_line(report)
 
 
+def test_a_model_by_time_is_not_judged_by_the_times_of_its_fit():
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.2, random_state=0)
+    detector.fit(X, time=np.arange(500))
+
+    def verdict(time):
+        rows = with_groups(read_table(X, name="test"), time=time)
+        return str(assess(detector, rows, np.full(500, "normal")).verdict)
+
+    within = "cannot tell: 44 of these time blocks were in the fit, so they are not new"
+    assert verdict(np.arange(500)) == within
+    assert verdict(np.arange(499, 999)).startswith("cannot tell: 1 of these time blocks ")
+    assert verdict(np.arange(500, 1000)) == "kept"
+
+
 @pytest.mark.parametrize("in_groups", [False, True])
 def test_a_model_without_a_promise_keeps_none(in_groups):
     rng = np.random.default_rng(0)

@@ -1,5 +1,7 @@
 """Calibration: p-values, thresholds and promises, and how often a normal row raises an alarm."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +23,13 @@ from eqsep.detector.calibration import (
     select,
 )
 from eqsep.detector.evidence import gather
-from eqsep.detector.holdout import n_held_out, n_held_out_anomalies, rows_to_hold_out, usable
+from eqsep.detector.holdout import (
+    Grouping,
+    n_held_out,
+    n_held_out_anomalies,
+    rows_to_hold_out,
+    usable,
+)
 from eqsep.errors import UserError
 
 RATES = (0.01, 0.05, 0.1)
@@ -284,8 +292,11 @@ def test_a_rate_that_no_score_certifies_is_told():
     calibration(199).warn_if_short(0.02, 0.95)  # as was said: warnings are errors here
     with pytest.warns(CalibrationWarning, match=r"or set false_alarm_rate=0.05\.$"):
         calibration(24).warn_if_short(0.01)  # of the usual rates
-    with pytest.warns(CalibrationWarning, match=r"or set false_alarm_rate=0.1\.$"):
-        calibration(24).warn_if_short(0.01, advised=0.1)  # one rate, not two
+    groups = np.arange(17, dtype=np.uint64)  # of 34 or 35: half of them
+    with pytest.warns(
+        CalibrationWarning, match=r"Add groups of normal rows \(198 in all\), or set"
+    ):
+        replace(calibration(17), groups=groups).warn_if_short(0.01, grouping=Grouping(("g", None)))
 
 
 @pytest.mark.parametrize("confidence", [0, 1.0, "high", -0.5])

@@ -340,6 +340,7 @@ def test_ordered_rows_are_fitted_as_with_a_column_of_their_numbers(tmp_path, mon
     frame = sensors().drop(columns=["run", "minute"])
     frame.to_csv(tmp_path / "plain.csv", index=False)
     frame.assign(t=np.arange(len(frame))).to_csv(tmp_path / "timed.csv", index=False)
+    sensors(1).assign(kind="normal").to_csv(tmp_path / "kinds.csv", index=False)
     if large:
         monkeypatch.setattr("eqsep.cli.fit.LARGE", 1)
         monkeypatch.setattr("eqsep.cli.fit.ROWS_AT_ONCE", 100)
@@ -348,6 +349,9 @@ def test_ordered_rows_are_fitted_as_with_a_column_of_their_numbers(tmp_path, mon
     assert "held out by time block; times by the order of rows, or given apart\n" in told
     command("fit", tmp_path / "timed.csv", "--time", "t", *words, tmp_path / "b.eqsep")
     first = command("score", tmp_path / "a.eqsep", tmp_path / "plain.csv")
+    told = command("test", tmp_path / "a.eqsep", tmp_path / "kinds.csv", "--label", "kind")
+    assert "Rows are taken to be in time order, after those of the fit.\n" in told
+    assert re.search(r"of new time blocks, on average: mean over \d+ time blocks", told)
     assert (
         first.splitlines()[:700]
         == (command("score", tmp_path / "b.eqsep", tmp_path / "timed.csv").splitlines()[:700])

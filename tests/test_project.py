@@ -302,6 +302,11 @@ def test_a_changed_drop_is_noted_until_the_next_fit(folder, tmp_path):
         assert f"{note}and without 'note'. To apply" in run(*words).stderr
     run("fit", rows)
     assert "drop in" not in run("score", rows).stderr
+    project.write_text(rest + 'drop = ["id", "day"]\nfalse_alarm_rate = 0.2\n')
+    note = "Note: The false-alarm rate is 0.2, by eqsep.toml; the model was fitted for 0.01.\n"
+    for command in ("score", "explain", "test"):
+        assert note in run(command, rows, *["--learnt-too"] * (command == "test")).stderr
+    assert note not in run("score", rows, "--false-alarm-rate", "0.1").stderr
 
 
 def test_a_missing_model_is_said_in_words_of_the_project(tmp_path):

@@ -45,7 +45,7 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
     detector = _loaded(path, load_model, rows=rows)
     _check_detector(path, detector, getattr(detector, "model_", None))
     if rate is not None:
-        detector.false_alarm_rate = checked_rate(rate)
+        detector.false_alarm_rate = _other_rate(rate, fitted=detector.false_alarm_rate)
         detector.threshold_  # noqa: B018  warns where rows are too few
     return detector
 
@@ -56,7 +56,17 @@ def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = N
     _check_detector(path, model, model)
     if rate is None:
         return model
-    return model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
+    other = _other_rate(rate, fitted=model.promise.false_alarm_rate)
+    return model.promising(replace(model.promise, false_alarm_rate=other))
+
+
+def _other_rate(rate: float, *, fitted: float) -> float:
+    """A rate for a fitted model; a note if it differs, and only the project file gives it."""
+    project = current_project.get()
+    if checked_rate(rate) != fitted and project is not None and project.gives("false_alarm_rate"):
+        said = f"The false-alarm rate is {rate:g}, by {NAME}; the model was fitted for {fitted:g}."
+        warn(Note(said))
+    return rate
 
 
 def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> Any:

@@ -19,6 +19,7 @@ from eqsep.cli.console import Screen, flag, format_counts, interval, opt, print_
 from eqsep.cli.inputs import InputSpec, load_detector
 from eqsep.detector import Detector, learnt_before
 from eqsep.detector.calibration import NO_PROMISE
+from eqsep.detector.runs import Runs
 from eqsep.errors import UserError, counted
 from eqsep.evaluation import AssessedKind, Assessment, Names, Review, Share
 from eqsep.io.files import cast
@@ -142,6 +143,11 @@ def assess_files(
         rows = grouped.attach(rows, table)
     rows = plan.align(rows)  # with windows, before rows are left out
     notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)
+    grouping, columns = plan.holdout.grouping, (group or None, "")
+    if grouping is not None and grouping.edges and grouping.columns == columns:  # as with --ordered
+        first = 0 if learnt_too else int(grouping.edges[-1]) + 1
+        rows = replace(rows, groups=Runs(n_rows=first).in_order(rows.groups, rows.n_rows))
+        notes += ["Rows are taken to be in time order, after those of the fit."] * (not learnt_too)
     kind = _kinds(detector, y)
     known = np.flatnonzero(kind != WITHOUT)
     if len(known) < len(kind):

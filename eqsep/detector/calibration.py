@@ -11,7 +11,14 @@ import numpy as np
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
-from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, rows_to_hold_out, usable
+from eqsep.detector.holdout import (
+    NO_GROUPS,
+    STEP,
+    Grouping,
+    groups_needed,
+    rows_to_hold_out,
+    usable,
+)
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
@@ -182,17 +189,20 @@ class Calibration(schemas.Kept, WithoutCaches):
         promised = [rate for rate in USUAL_RATES if self.rank(rate, confidence)]
         return {rate: self.threshold(rate, confidence) for rate in promised}
 
+    def lowest_usual_rate(self, confidence: float | None = None) -> float | None:
+        """The lowest of the usual rates that can be promised; None if none can."""
+        return next((rate for rate in USUAL_RATES if self.rank(rate, confidence)), None)
+
     def warn_if_short(
         self,
         rate: float,
         confidence: float | None = None,
         *,
-        advised: float | None = None,
         grouping: Grouping | None = None,
         config: Config | None = None,
         n_normal: int = 0,
     ) -> None:
-        """Warn if too few of `n_normal` rows calibrate for this rate; another may be `advised`."""
+        """Warn if too few of `n_normal` rows calibrate for this rate."""
         if self.rank(rate, confidence):
             return
         n, wanted = len(self.scores) - self.n_left_out, 1 / rate - 1
@@ -204,14 +214,16 @@ class Calibration(schemas.Kept, WithoutCaches):
             wanted = rows_needed(rate=rate, confidence=confidence)
             wanted = wanted if wanted < STEP else math.ceil((wanted + 1) / STEP) * STEP - 1
         wanted = math.ceil(wanted - 1e-9)
-        missing = 2 * (wanted - n)  # half of the groups are held out
         if grouping is None:
             doubted, held = len(self.anomaly_scores) > 0, wanted + self.n_left_out
             total = rows_to_hold_out(held, config=config, doubted=doubted) if config else 0
             missing = total - n_normal
-        more = f"at least {missing:,} {what if missing > 1 else what[:-1]}" if missing > 0 else what
-        more = "rows of a longer time" if grouping is not None and grouping.edges else more
-        enough = advised or next(iter(self.usual_thresholds(confidence)), None)
+            more = f"at least {missing:,} {what[: None if missing > 1 else -1]}"
+            more = more if missing > 0 else what
+        else:  # how many groups were learnt is not kept
+            more = f"{what} ({groups_needed(rate):,} in all)"
+            more = "rows of a longer time" if grouping.edges else more
+        enough = self.lowest_usual_rate(confidence)
         left_out = f", besides {self.n_left_out:,} that are taken for anomalies" * bool(
             self.n_left_out
         )

@@ -463,7 +463,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         model = Model.solve(fit.plan, fit.evidence, config, promise=self._promise())
         model = self._model = replace(model, caution=caution)  # also where warnings are errors
         high = model.check_threshold()
-        model.warn_if_short(advised=next((one.fields.get("rate") for one in high), None))
+        model.warn_if_short()
         found = [*fit.findings, *check_doubt(self.unlabelled, kinds=model.kinds)]
         warn_of([*found, *model.check_dates(), *high])
         return self

@@ -196,12 +196,12 @@ class Model(WithoutCaches):
             rows[:, encoder.source == index] = encoder.encode_column(index, column)
         return rows
 
-    def warn_if_short(self, *, advised: float | None = None) -> None:
+    def warn_if_short(self) -> None:
         """Warn where there are too few held-out rows for the promise."""
         rate, confidence, _ = astuple(self.promise)
         grouping, n = self.plan.holdout.grouping, self.evidence.n_normal
         self.calibration.warn_if_short(
-            rate, confidence, advised=advised, grouping=grouping, config=self.config, n_normal=n
+            rate, confidence, grouping=grouping, config=self.config, n_normal=n
         )
 
     def scores(self, X: Any) -> np.ndarray:

@@ -215,7 +215,7 @@ def assess(
         false_alarms=Share.of(alarm[~is_anomaly]),
         promise=promise_of(model, alarm[~is_anomaly]) if grouping is None else None,
         promised_for=None if grouping is None else grouping.promised,
-        groups=group_rates(model, X, alarm, ~is_anomaly),
+        groups=group_rates(model, X, alarm, ~is_anomaly, known_times=True),
         names=names_on(model, X, kind, normal=normal),
         top=tuple(_top_scores(score, is_anomaly, review)),
         costs=_costs(score, is_anomaly, model.threshold, review),
@@ -225,26 +225,33 @@ def assess(
 
 
 def group_rates(
-    model: Model, X: Any, alarm: np.ndarray, is_normal: np.ndarray
+    model: Model, X: Any, alarm: np.ndarray, is_normal: np.ndarray, *, known_times: bool = False
 ) -> GroupRates | None:
-    """The false-alarm rate of each group; None unless whole groups calibrate and 2 are known."""
+    """The false-alarm rate of each group; None unless whole groups calibrate and 2 are known.
+
+    With `known_times`, blocks between the times of the fit are in it; without, they were cut out.
+    """
     grouping = model.plan.holdout.grouping
     if grouping is None or (groups := read_table(X, name="assess").groups) is None:
         return None
     units = grouping.units(groups, key=model.plan.holdout.key)[is_normal]
-    found, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
+    _, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
     if len(n_rows) < 2:
         return None
     rates = np.bincount(place, weights=alarm[is_normal]) / n_rows
     held, counting = model.calibration, model.calibration.counting
     _, place, n_rows = np.unique(held.groups[counting], return_inverse=True, return_counts=True)
     above = np.bincount(place, weights=held.scores[counting] > model.threshold) / n_rows
+    in_fit = np.isin(units, held.groups)
+    if grouping.edges and grouping.columns[0] is None:
+        time = groups.time[is_normal]
+        in_fit = (grouping.edges[0] <= time) & (time <= grouping.edges[-1])
     return GroupRates.of(
         rates,
         promised=float(model.promise.false_alarm_rate) if model.rank else None,
         luck=float(np.std(above) / np.sqrt(max(len(above), 1))),
         unit=grouping.unit,
-        known=0 if grouping.edges else int(np.isin(found, held.groups).sum()),  # later is new
+        known=len(np.unique(units[in_fit])) if known_times or not grouping.edges else 0,
     )
 
 

@@ -1,7 +1,7 @@
 """What a detector catches and what not, and what to do next, the most gain first."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eqsep.checks import CAUTIONS, DoubtedThresholdWarning, Finding, LeakingColumnWarning
 from eqsep.detector import Detector
@@ -55,7 +55,6 @@ def answer(
     """The summary of a fitted detector; `findings` are those of checks of the learnt rows."""
     kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
     advised = next((one.fields["rate"] for one in findings if "rate" in one.fields), None)
-    learnt = replace(learnt, lowest_rate=advised or learnt.lowest_rate)
     steps = (
         *(first := list(_from_data(kinds, columns, findings, words))),
         *_warned(findings, [step.finding for step in first], words),
