@@ -157,7 +157,7 @@ def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
 
     doubt(0.777, 0.6)
     page = client.get("/m/pumps/judge").text
-    assert page.count("a probability below 90%: a verdict would settle the kind</h2>") == 1
+    assert page.count("The name is in doubt: a verdict would settle the kind</h2>") == 1
     assert re.findall(r'">(\d+%)</span>', page)[:2] == ["60%", "77%"]
     page = client.get(f"/m/pumps/alarms/{numbers[0]}").text
     assert "leak with a probability of 77%, if its kind was seen" in page
