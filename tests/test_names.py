@@ -18,7 +18,7 @@ from eqsep.detector.namer import KindSets, kind_text
 from eqsep.evaluation import NamesTried, Reliability
 from eqsep.evaluation.names import names_given, try_names
 from eqsep.report.assessments import assessment_report
-from eqsep.report.page import html
+from eqsep.report.page import _environment, html
 from eqsep.tables.reading import read_table
 
 KINDS = {"belt slip": (7.0, 0.0), "pump wear": (7.6, 0.4), "clogged": (0.0, 9.0), "rare": (-9.0, 0)}
@@ -122,6 +122,9 @@ def test_of_one_seen_kind_no_share_of_right_names_is_shown():
     """It could not be less than 100%."""
     one = replace(counted(["pump"] * 3, ["pump"] * 3), seen=("pump",))
     assert name_lines(one)["names right"] == "not measured: only one kind was seen"
+    page = _environment().get_template("words.html.jinja").module.names_summary
+    assert "<p>Only one kind was seen, so names cannot be mixed up." in page(one, None)
+    assert "right name" not in page(one, None)
 
 
 def test_a_name_that_is_an_answer_or_a_number_comes_with_its_column_or_in_quotes():
