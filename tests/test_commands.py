@@ -702,9 +702,10 @@ def test_explain_prints_what_the_library_says(folder, model, expected):
     places = np.argsort(-expected["score"].to_numpy(), kind="stable")[:5]
     X = payments(1).drop(columns="kind").iloc[places]
     said = [
-        f"row {i + 1}: alarm, {expected['kind'][i]} "
-        f"({min(expected['kind_probability'][i], 0.99):.0%}"
-        f"{' if it is of a seen kind' * (expected['kind'][i] != 'unseen')}); "
+        f"row {i + 1}: alarm, {expected['kind'][i]}"
+        + f" ({min(expected['kind_probability'][i], 0.99):.0%} if it is of a seen kind)"
+        * (expected["kind"][i] != "unseen")
+        + "; "
         for i in places
     ]
     found = map(str, load_model(model).explain(X, top=2))

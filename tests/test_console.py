@@ -171,7 +171,7 @@ def test_an_error_is_one_line_in_the_words_of_the_command():
 
 def test_counts_name_labels_that_are_numbers_as_labels():
     assert format_counts({"normal": 1200, "leak": 3}) == "1,200 normal, 3 leak"
-    assert format_counts({"0": 1200, "1": 3}) == "1,200 labelled 0, 3 labelled 1"
+    assert format_counts({"0": 1200, "leak": 3}) == "1,200 '0', 3 leak"
 
 
 def test_methods_are_named_in_any_order():

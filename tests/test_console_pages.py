@@ -6,6 +6,7 @@ import re
 import time
 from dataclasses import replace
 from importlib.resources import files
+from types import SimpleNamespace
 
 import pytest
 from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
@@ -15,7 +16,7 @@ from sqlalchemy import delete, insert, select
 from eqsep.evaluation.promises import Share
 from eqsep.serve import schema
 from eqsep.serve.alarms import Filter
-from eqsep.serve.console.pages import Assets
+from eqsep.serve.console.pages import Assets, certainty
 from eqsep.serve.ledger import done
 
 HOME = "http://127.0.0.1"
@@ -160,11 +161,16 @@ def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
 
     doubt(0.777, 0.6)
     page = client.get("/m/pumps/judge").text
-    assert page.count("a probability below 90%: a verdict would settle the kind</h2>") == 1
+    assert page.count("The name is in doubt: a verdict would settle the kind</h2>") == 1
     assert re.findall(r'">(\d+%)</span>', page)[:2] == ["60%", "77%"]
     page = client.get(f"/m/pumps/alarms/{numbers[0]}").text
     assert "leak with a probability of 77%, if its kind was seen" in page
     doubt(1.0, 1.0)
+
+
+@pytest.mark.parametrize(("kind", "p"), [("unseen", 0.6), ("leak", 1.0), ("leak", None)])
+def test_no_probability_is_shown_with_unseen_nor_with_the_only_kind(kind, p):
+    assert certainty(SimpleNamespace(now=SimpleNamespace(kind=kind, kind_probability=p))) == ""
 
 
 def test_an_older_verdict_is_taken_back_on_the_page_of_its_alarm(console, client):

@@ -162,12 +162,12 @@ def test_evaluate_warns_of_rows_in_runs(tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(kind=kind)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     told = evaluate(tmp_path / "rows.csv")
-    assert "whose neighbours are learnt, is more than is found in another run or day" in told
+    assert "as neighbours of these rows are learnt. Expect less in another run or day" in told
     frame.assign(t=np.arange(200)).to_csv(tmp_path / "rows.csv", index=False)
     told = evaluate(tmp_path / "rows.csv", "--time", "t")
     assert "neighbours" not in told
     assert "Whole time blocks are trained on or tested on" in told
-    assert "Names, by a model of half of the rows on the other half: names right none to" in told
+    assert "on the other half: names right not measured: only one kind was seen" in told
     assert "promised at most 5.00%: not judged, as rows of one time block are alike" in told
     kind = np.where(np.isin(np.arange(200), [30, 150]), "leak", "normal")
     frame.assign(t=np.arange(200), kind=kind).to_csv(tmp_path / "rows.csv", index=False)

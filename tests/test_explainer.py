@@ -353,12 +353,12 @@ def test_counts_that_differ_by_one_are_not_reasons():
 
 
 def test_a_name_is_as_probable_as_in_the_scores_and_never_rounded_up():
-    """With one seen kind it is 1: the kind is right if the alarm is of a seen kind."""
-    assert _verdict("pump", 1.0) == "alarm, pump (100% if it is of a seen kind)"
-    assert _verdict("pump", 0.9996) == "alarm, pump (99% if it is of a seen kind)"
-    assert _verdict("pump", 0.977) == "alarm, pump (98% if it is of a seen kind)"
-    assert _verdict("unseen", 0.5) == "alarm, unseen (50%)"
-    assert _verdict("unseen", np.nan) == "alarm, unseen"
+    """With one seen kind it is always 1, and of "unseen" not calibrated: neither is shown."""
+    two, one = SimpleNamespace(kinds=("pump", "leak")), SimpleNamespace(kinds=("pump",))
+    assert _verdict(two, "pump", 0.9996) == "alarm, pump (99% if it is of a seen kind)"
+    assert _verdict(two, "pump", 0.977) == "alarm, pump (98% if it is of a seen kind)"
+    assert _verdict(one, "pump", 1.0) == "alarm, pump (the only seen kind)"
+    assert _verdict(two, "unseen", 0.5) == _verdict(two, "unseen", np.nan) == "alarm, unseen"
 
 
 def test_the_largest_reason_is_never_left_out_nor_exceeded_by_all_other_columns():

@@ -1,6 +1,7 @@
 """The names that alarms are given, counted by hand, and whether "unseen" is said as promised."""
 
 import re
+from dataclasses import replace
 from io import StringIO
 from types import SimpleNamespace
 
@@ -9,14 +10,15 @@ import pytest
 
 from eqsep.cli import app
 from eqsep.cli.console import Screen
+from eqsep.cli.evaluate import _print_names
 from eqsep.cli.test import name_lines, print_assessment
 from eqsep.detector import Config, Detector
 from eqsep.detector.model import Verdicts
-from eqsep.detector.namer import KindSets
-from eqsep.evaluation import Reliability
+from eqsep.detector.namer import KindSets, kind_text
+from eqsep.evaluation import NamesTried, Reliability
 from eqsep.evaluation.names import names_given, try_names
 from eqsep.report.assessments import assessment_report
-from eqsep.report.page import html
+from eqsep.report.page import _environment, html
 from eqsep.tables.reading import read_table
 
 KINDS = {"belt slip": (7.0, 0.0), "pump wear": (7.6, 0.4), "clogged": (0.0, 9.0), "rare": (-9.0, 0)}
@@ -99,7 +101,7 @@ def test_false_alarms_with_the_name_of_a_kind_are_counted_and_said():
     assert (names.false.count, names.false.total) == (3, 5)
     told = name_lines(names)["named falsely"]
     assert told.startswith("60.00% [")
-    assert "of 5 alarms with the name of a seen kind are normal rows; the probability" in told
+    assert told.endswith("of 5 alarms with the name of a seen kind are normal rows")
 
 
 def test_no_promise_is_said_to_be_made_where_kinds_have_too_few_rows_for_one():
@@ -109,11 +111,27 @@ def test_no_promise_is_said_to_be_made_where_kinds_have_too_few_rows_for_one():
     assert "; promised at most 5.00%: " in told["called unseen"]
     none = {"without_promise": ("pump", "valve"), "has_promise": False}
     told = name_lines(counted(kind, kind, **none))
-    assert told["sets of kinds"].endswith("alarms include the true kind, no promise was made")
+    assert told["sets of kinds"].endswith("2 sets include the true kind, no promise was made")
     assert told["called unseen"].endswith("rows of seen kinds; no promise was made")
     assert (
         "of 1 named alarm of seen kinds" in name_lines(counted(["pump"], ["pump"]))["names right"]
     )
+
+
+def test_of_one_seen_kind_no_share_of_right_names_is_shown():
+    """It could not be less than 100%."""
+    one = replace(counted(["pump"] * 3, ["pump"] * 3), seen=("pump",))
+    assert name_lines(one)["names right"] == "not measured: only one kind was seen"
+    page = _environment().get_template("words.html.jinja").module.names_summary
+    assert "<p>Only one kind was seen, so names cannot be mixed up." in page(one, None)
+    assert "right name" not in page(one, None)
+
+
+def test_a_name_that_is_an_answer_or_a_number_comes_with_its_column_or_in_quotes():
+    assert [kind_text(kind, "premium") for kind in ("no", "TRUE", "-1.5", "pump 2")] == [
+        *("premium = no", "premium = TRUE", "premium = -1.5", "pump 2")
+    ]
+    assert [kind_text(kind) for kind in ("no", "3", "pump")] == ["'no'", "'3'", "pump"]
 
 
 def test_the_calibration_error_is_the_mean_distance_of_probability_and_share():
@@ -133,7 +151,7 @@ def test_whether_unseen_is_said_as_promised_has_three_outcomes():
     assert promise(80).verdict.word == "broken"
     assert promise(35).verdict.word == "cannot tell"
     few = counted(["pump"] * 20, ["pump"] * 19 + ["unseen"]).promise
-    assert re.fullmatch(r"cannot tell: about .* anomalous rows are needed", str(few.verdict))
+    assert re.fullmatch(r"cannot tell: about .* such rows are needed", str(few.verdict))
     assert promise(3, has_promise=False) is None
     assert promise(3, groups=np.zeros(9)) is None  # rows of a group are alike
 
@@ -222,4 +240,40 @@ def test_a_fit_says_which_kinds_have_too_few_rows_for_the_promise_of_names(tmp_p
     with pytest.raises(SystemExit):
         app(["fit", str(tmp_path / "t.csv"), "--label", "kind", *words])
     told = capsys.readouterr().out
-    assert "clogged, rare; too rare for a promise on names (19 rows needed): rare (5)\n" in told
+    assert "clogged, rare; too rare for a promise by kind (19 rows needed): rare (5)\n" in told
+
+
+def test_commands_show_answers_with_the_label_column_and_call_normal_rows_as_the_file_does(
+    tmp_path, capsys
+):
+    path, model = tmp_path / "t.csv", str(tmp_path / "m.eqsep")
+
+    def said(command, *words, seed=0):
+        X, kind = rows_of(seed, {"normal": 120, "clogged": 25})
+        table = np.column_stack([X.round(3), np.where(kind == "normal", "yes", "no")])
+        np.savetxt(path, table, "%s", delimiter=",", header="a,b,paid", comments="")
+        with pytest.raises(SystemExit):
+            app([command, *words])
+        return capsys.readouterr().out
+
+    labels = (str(path), "--label", "paid", "--out", model)
+    few = ("--normal", "yes", "--false-alarm-rate", "0.1", "--landmarks", "60")
+    told = said("fit", *labels, *few)
+    assert "145: 120 normal (yes), 25 paid = no\n" in told
+    assert "seen kinds  paid = no\n" in told
+    told = said("learn", model, *labels, seed=1)
+    assert "145: 25 paid = no, 120 normal (yes)\n" in told
+    assert "120 rows labelled yes are trusted" in told
+    assert "seen kinds  'no'\n" in said("info", model)
+    told = said("explain", model, str(path), "--most", "1", seed=2)
+    assert "alarm, 'no' (the only seen kind); " in told
+    assert "  likeness to 'no': " in told
+
+
+def test_two_models_that_name_alarms_have_two_headings():
+    names = replace(counted(["pump", "leak"], ["pump", "unseen"]), seen=("pump",))
+    screen = Screen(file=StringIO(), width=200)
+    _print_names(screen, NamesTried(seen=names, left_out=names))
+    lines = screen.file.getvalue().splitlines()
+    assert lines[-2] == "The same by a model that has seen only pump:"
+    assert re.fullmatch(r"named unseen  100.00% \[.*\] of 1 alarm of unseen kinds", lines[-1])

@@ -347,7 +347,7 @@ def test_the_queue_offers_random_rows_apart_from_the_highest(work):
 def test_the_queue_offers_alarms_with_doubtful_names_the_most_doubtful_first(work):
     answers = work.intake.take("pump", [*rows_at((9, 9), 5), *rows_at((0, 0), 5)])
     known = {one.id: one.kind_probability for one in answers if one.alarm}
-    doubtful = [one for one in work.queue.offered("pump", limit=30) if "probability" in one.why]
+    doubtful = [one for one in work.queue.offered("pump", limit=30) if "in doubt" in one.why]
     shown = [one.alarm.now.kind_probability for one in doubtful]
     assert shown
     assert shown == sorted(p for p in known.values() if p < 0.9)

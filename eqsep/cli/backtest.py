@@ -15,6 +15,7 @@ from eqsep import evaluation
 from eqsep.cli import inputs, options
 from eqsep.cli.console import Screen, flag, interval, opt, print_warnings, progress, table
 from eqsep.cli.inputs import InputSpec, load_detector
+from eqsep.cli.project import shown_kind
 from eqsep.cli.test import print_report
 from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted, did_you_mean, quoted
@@ -215,5 +216,5 @@ def _kinds(found: Backtest) -> Shown:
             own = found.kinds[method][place]
             early = f" ({own.early.count} of {own.early.total})" if own.early.total else ""
             cells.append(Text(f"{own.recall.count} of {own.recall.total}{early}: {own.told}"))
-        shown.add_row(Text(one.kind), one.first, *cells)
+        shown.add_row(Text(shown_kind(one.kind)), one.first, *cells)
     return shown

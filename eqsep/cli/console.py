@@ -19,7 +19,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from typer.core import TyperGroup
 
-from eqsep.cli.project import COLUMN_LISTS, KEYS, NAME, Project, current_project
+from eqsep.cli.project import COLUMN_LISTS, KEYS, NAME, Project, current_project, shown_kind
 from eqsep.errors import EqsepWarning, Message, Note, ParameterError, UserError, joined, visible
 from eqsep.files import ENDING_SIGNALS
 from eqsep.progress import reported_to
@@ -384,10 +384,7 @@ def sentence(message: Exception | str) -> str:
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(
-        f"{n:,} {'labelled ' * label.lstrip('-').replace('.', '').isdigit()}{label}"
-        for label, n in counts.items()
-    )
+    return ", ".join(f"{n:,} {shown_kind(label)}" for label, n in counts.items())
 
 
 _LOOK_AT = "eqsep score --keep COLUMN on the training files, with the label column"

@@ -21,6 +21,7 @@ from eqsep.checks import DataWarning, check_columns, check_dependence, check_lab
 from eqsep.cli import options
 from eqsep.cli.console import Screen, interval, opt, print_warnings, progress, table
 from eqsep.cli.inputs import InputSpec, LabelColumn
+from eqsep.cli.project import shown_kind
 from eqsep.cli.test import name_lines, print_report
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
@@ -246,16 +247,15 @@ def _print_names(console: Screen, tried: NamesTried) -> None:
     """How alarms are named: with all kinds seen, and "unseen" with some left out."""
     console.print("Names, by a model of half of the rows on the other half:")
     console.print_lines(name_lines(tried.seen), width=13)
-    left_out = tried.left_out
-    if left_out is not None and left_out.power.total:
-        seen = ", ".join(left_out.seen)
-        line = name_lines(left_out)["named unseen"]
-        console.print_lines({"named unseen": f"{line}; seen were {seen}"}, width=13)
+    if tried.left_out is not None and tried.left_out.power.total:
+        seen = ", ".join(map(shown_kind, tried.left_out.seen))
+        console.print_line(f"The same by a model that has seen only {seen}:")
+        console.print_line(f"named unseen  {name_lines(tried.left_out)['named unseen']}")
 
 
 def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:
     for kind in results.kinds:
-        yield (Text(f"seen: {kind}", style="bold"),)
+        yield (Text(f"seen: {shown_kind(kind)}", style="bold"),)
         for method in results.methods:
             parts = results.cells[method, kind].parts
             yield f"  {method}", *(interval(parts[part], ".3f") for part in results.parts)
@@ -279,7 +279,8 @@ def _print_means(console: Screen, results: EvaluationReport) -> None:
         console.print(f"  {method:16} {means}{leads}", markup=False)
     for method in results.methods[1:]:
         found = [
-            f"{kind} ({'seen' if seen == kind else f'{seen} seen'}) {own:.3f} against {first:.3f}"
+            f"{shown_kind(kind)} ({'' if seen == kind else f'{shown_kind(seen)} '}seen) {own:.3f} "
+            f"against {first:.3f}"
             for seen, kind, own, first in results.better_at(method)
         ]
         console.print_line(f"{method} is better at: {'; '.join(found) or 'nothing'}.")

@@ -14,6 +14,7 @@ from eqsep.arrays import objects
 from eqsep.cli import console, inputs, options
 from eqsep.cli.console import Screen, format_counts, in_command, opt, print_warnings, progress
 from eqsep.cli.inputs import InputSpec, LabelColumn, load_detector
+from eqsep.cli.project import shown_kind
 from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.calibration import CONFIDENCE
 from eqsep.detector.holdout import groups_needed
@@ -128,7 +129,7 @@ def print_summary(
     lines |= {
         "columns": _columns(model),
         **_groups(model, counts if new else {}),
-        "seen kinds": (", ".join(sorted(model.kinds, key=natural_order)) or "none")
+        "seen kinds": (", ".join(map(shown_kind, sorted(model.kinds, key=natural_order))) or "none")
         + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=trusted),
         "threshold": f"{model.threshold:.3f}{threshold}",
@@ -158,11 +159,9 @@ def _rare(model: Model) -> str:
     if not short or not model.namer.has_promise:  # older files have no promise for any kind
         return ""
     unit = "row" if grouping is None else grouping.unit
-    few = ", ".join(f"{kind} ({n:,})" for kind, n in short[:3])
+    few = ", ".join(f"{shown_kind(kind)} ({n:,})" for kind, n in short[:3])
     more = f" and {len(short) - 3} more" * (len(short) > 3)
-    return (
-        f"; too rare for a promise on names ({counted(rows_for(rate), unit)} needed): {few}{more}"
-    )
+    return f"; too rare for a promise by kind ({counted(rows_for(rate), unit)} needed): {few}{more}"
 
 
 def _columns(model: Model) -> str:
@@ -249,14 +248,13 @@ def _groups(model: Model, counts: Mapping[str, int]) -> dict[str, str]:
 
 def _rows(model: Model) -> str:
     """How many rows of each kind the sums are over, by their weight, and how many are held out."""
-    kinds = zip((NORMAL, *model.kinds), model.n_learnt.tolist(), strict=True)
+    kinds = zip(map(shown_kind, (NORMAL, *model.kinds)), model.n_learnt.tolist(), strict=True)
     learnt = ", ".join(
         f"{round(weight, 2 if weight < _FEW_ROWS else 0):,.12g} {kind}" for kind, weight in kinds
     )
-    held_out = model.evidence.held_out
-    held = len(held_out.normal), len(held_out.anomalies)
-    words = (f"{held[0]:,} {NORMAL}", f"{held[1]:,} anomalous")
-    return f"{learnt}; held out {', '.join(w for w, n in zip(words, held, strict=True) if n) or 0}"
+    rows = model.evidence.held_out
+    held = {NORMAL: len(rows.normal), "anomalous": len(rows.anomalies)}
+    return f"{learnt}; held out {format_counts({k: n for k, n in held.items() if n}) or 0}"
 
 
 def _settings(detector: Detector) -> str:
@@ -275,17 +273,10 @@ def _names(model: Model) -> dict[str, str]:
         return {}
     if not model.namer.has_promise:
         return {"names": "no promise, as the file is of an older version. Fit again to get one"}
-    rate, grouping = model.promise.unseen_rate, model.plan.holdout.grouping
+    rate, expected = model.promise.unseen_rate, model.namer.expected
     promise = f"{100 * rate:.4g}% of the rows of seen kinds may be called unseen"
-    unit = "row" if grouping is None else grouping.unit
-    rare = (
-        f"kind {kind} has {counted(n, unit)}, {rows_for(1 - COVERAGE):,} are needed for a promise "
-        f"on it alone"
-        for kind, n in sorted(model.namer.short_kinds(1 - COVERAGE).items())
-    )
-    expected = model.namer.expected
-    named = [] if expected is None else [str(expected)]
-    return {"names": "; ".join([promise, *named, *rare])}
+    named = "" if expected is None else f"; {expected}"
+    return {"names": f"{promise}{named}{_rare(model)}"}
 
 
 _LABEL = opt(None, "COLUMN", "The column with the labels that the rows were learnt with.")
@@ -310,7 +301,8 @@ def learn(
             inputs.check_some_label(y, name=str(spec.label))
         with refuse_repeats(again=again):
             detector.partial_fit(table, y, judged=judged)
-    print_summary(Screen(), detector, _counts(table, y), out)
+    normal = " or ".join(spec.normal) or normal_word(detector.model_)
+    print_summary(Screen(), detector, _counts(table, y), out, normal=normal)
 
 
 @options.reads_tables
@@ -324,7 +316,8 @@ def forget(
     with print_warnings(), _changed("eqsep forget", model, spec, out=out) as (detector, table, y):
         inputs.check_labelled(detector.model_.evidence.labels, spec.label)
         detector.forget(table, y, judged=judged)
-    print_summary(Screen(), detector, {}, out, gone=_counts(table, y))
+    normal = " or ".join(spec.normal) or normal_word(detector.model_)
+    print_summary(Screen(), detector, {}, out, gone=_counts(table, y), normal=normal)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typer.models import OptionInfo
 
 from eqsep.cli.console import arg, flag, opt, print_warnings
 from eqsep.cli.inputs import InputSpec
-from eqsep.cli.project import COLUMN_LISTS, current_project, quoted_column
+from eqsep.cli.project import COLUMN_LISTS, current_project, label_column, quoted_column
 from eqsep.errors import UserError, did_you_mean, quoted
 from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read
@@ -122,6 +122,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
         if text["bad_rows"] is not None and given.get("ray") is not None:
             raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
         with ExitStack() as stack:
+            stack.callback(label_column.reset, label_column.set(given.get("label")))
             if text["bad_rows"] is not None:
                 text["bad_rows"] = bad = BadRows(text["bad_rows"])
                 for used in given.values():

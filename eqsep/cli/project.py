@@ -111,3 +111,13 @@ def quoted_column(name: str) -> str:
 
 
 current_project: ContextVar[Project | None] = ContextVar("current_project", default=None)
+label_column: ContextVar[str | None] = ContextVar("label_column", default=None)  # of the command
+
+
+def shown_kind(kind: str) -> str:
+    """A kind as people read it, with the label column of the command, or of the project."""
+    from eqsep.detector.namer import kind_text  # slow to import
+
+    project = current_project.get()
+    known = None if project is None else project.values.get("label")
+    return kind_text(kind, label_column.get() or known)

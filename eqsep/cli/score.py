@@ -26,6 +26,7 @@ from eqsep.cli.inputs import (
     note_short_windows,
     placed_pieces,
 )
+from eqsep.cli.project import shown_kind
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
@@ -509,7 +510,7 @@ def _highest(
                 values = ((column, table.column(column)[i].as_py()) for column in kept)
                 said = [f"{c} {text_of(v)}".strip() for c, v in values if v is not None]
                 row = f"row {done + i + 1}" + f" ({', '.join(said)})" * bool(said)
-                verdict = _verdict(kind[i], probability[i]) if alarm[i] else "passes"
+                verdict = _verdict(model, kind[i], probability[i]) if alarm[i] else "passes"
                 held.append((score[i], kind[i], f"{row}: {verdict}", rows.take(np.array([i]))))
             held = sorted(held, key=lambda row: -row[0])[:most]
             done += table.num_rows
@@ -519,11 +520,12 @@ def _highest(
     return held, candidates
 
 
-def _verdict(kind: str, probability: float) -> str:
-    """The name of an alarm, with its probability where that is known."""
-    given = " if it is of a seen kind" * (kind != UNSEEN)
-    rounded = min(probability, 0.99) if probability < 1 else 1  # 100% is certain
-    return f"alarm, {kind}" + ("" if np.isnan(probability) else f" ({rounded:.0%}{given})")
+def _verdict(model: Model, kind: str, probability: float) -> str:
+    """The name of an alarm, with its probability where that is known, and is calibrated."""
+    if kind == UNSEEN or np.isnan(probability):
+        return f"alarm, {shown_kind(kind)}"
+    likely = f"{min(probability, 0.99):.0%} if it is of a seen kind"
+    return f"alarm, {shown_kind(kind)} ({likely if len(model.kinds) > 1 else 'the only seen kind'})"
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:
@@ -535,4 +537,5 @@ def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str
             job.advance(len(some))
             for (_, name, verdict, _), why in zip(some, found, strict=True):
                 other = name in model.kinds and name != why.nearest_kind
-                yield f"{verdict}; {replace(why, nearest_kind=None) if other else why}"
+                like = None if other or not why.nearest_kind else shown_kind(why.nearest_kind)
+                yield f"{verdict}; {replace(why, nearest_kind=like)}"

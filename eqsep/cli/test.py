@@ -17,6 +17,7 @@ from eqsep.arrays import objects
 from eqsep.cli import console, inputs, options
 from eqsep.cli.console import Screen, flag, format_counts, interval, opt, print_warnings, table
 from eqsep.cli.inputs import InputSpec, load_detector
+from eqsep.cli.project import shown_kind
 from eqsep.detector import Detector, learnt_before
 from eqsep.detector.calibration import NO_PROMISE
 from eqsep.detector.runs import Runs
@@ -261,22 +262,22 @@ def promise_line(report: AssessmentReport) -> str:
 def name_lines(names: Names) -> dict[str, str]:
     """How often alarms are named right, by a forest too, and whether promises on names are kept."""
     lines = {}
-    if names.right.total:
+    if len(names.seen) == 1:
+        lines["names right"] = "not measured: only one kind was seen"
+    elif names.right.total:
         forest = "" if names.forest is None else f"; a random forest {names.forest.value:.2%}"
         lines["names right"] = f"{_percent(names.right, 'named alarm')} of seen kinds{forest}"
     elif names.called_unseen.total:
         lines["names right"] = "none to measure: no row of a seen kind raises a named alarm"
     if names.false.count:
-        lines["named falsely"] = (
-            f"{_percent(names.false, 'alarm')} with the name of a seen kind are normal rows; the "
-            f"probability of a name does not count these"
-        )
+        share = _percent(names.false, "alarm")
+        lines["named falsely"] = f"{share} with the name of a seen kind are normal rows"
     if names.sets is not None and len(names.seen) > 1:
         promised = NO_PROMISE
         if names.sets.promised is not None:
             promised = f"promised {names.sets.promised:.0%} if kinds are as common as in the fit"
         lines["sets of kinds"] = (
-            f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered, 'alarm')} "
+            f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered, 'set')} "
             f"include the true kind, {promised}"
         )
     if names.called_unseen.total:
@@ -306,14 +307,14 @@ def _kind_rows(found: Assessment, overall: AssessedKind) -> _Cells:
         kinds = [one for one in found.kinds if one.seen == seen]
         if kinds:
             yield (Text(word, style="bold"),)
-        yield from (cells(one, one.kind) for one in kinds)
+        yield from (cells(one, shown_kind(one.kind)) for one in kinds)
     yield cells(overall, "overall")
 
 
 def _name_rows(names: Names) -> _Cells:
     for one in names.kinds:
         counts = (one.alarms, one.right if one.kind in names.seen else None, one.other, one.unseen)
-        yield Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts)
+        yield Text(shown_kind(one.kind)), *("–" if n is None else f"{n:,}" for n in counts)
 
 
 def _top_rows(found: Assessment) -> _Cells:
@@ -327,7 +328,8 @@ def _top_rows(found: Assessment) -> _Cells:
 
 def _delay_rows(report: AssessmentReport) -> _Cells:
     for kind, found, rows, times, chance in report.delays:
-        yield Text(kind), f"{found.total:,}", interval(found), rows or "–", times or "–", chance
+        name, n = Text(shown_kind(kind)), f"{found.total:,}"
+        yield name, n, interval(found), rows or "–", times or "–", chance
 
 
 def _cost_rows(found: Assessment) -> _Cells:

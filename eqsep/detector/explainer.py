@@ -6,6 +6,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from eqsep.detector.namer import kind_text
 from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score
 from eqsep.engine.kernels import SparseManhattan
@@ -78,7 +79,7 @@ class Explanation:
         lines += [] if rest is None else [f"  {rest:+.3f}  all other columns"]
         if self.nearest_kind is not None:
             likeness = max(self.likeness, 0.0)  # below 0 is as unlike as 0
-            lines.append(f"  likeness to {self.nearest_kind}: {likeness:.2f}")
+            lines.append(f"  likeness to {kind_text(self.nearest_kind)}: {likeness:.2f}")
         return "\n".join(lines)
 
 

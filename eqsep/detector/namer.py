@@ -32,9 +32,18 @@ _NEAR = 0.3  # of the mean distance to the nearest row: below that, rows are equ
 _FIRST_POWERS = np.array([1.0, 0.0])  # of votes and distances, where no row says otherwise
 _MOST_STEPS = 50  # of Newton's method
 _TIES = 1e-9
+_FORMER = ("lacking", "distance")  # parts in files of older versions
 _AT_ONCE = 256  # rows held as distances
 _COUNTED = 500  # examples by which sets are counted
 _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found several at a time
+_BARE = frozenset({"yes", "no", "y", "n", "true", "false"})
+
+
+def kind_text(kind: str, column: str | None = None) -> str:
+    """A kind in a text for people: a bare "no" or number with its column, or else in quotes."""
+    if kind.casefold() not in _BARE and not kind.lstrip("-").replace(".", "", 1).isdigit():
+        return kind
+    return repr(kind) if column is None else f"{column} = {kind}"
 
 
 def rows_for(rate: float) -> int:
@@ -418,9 +427,6 @@ class Judges(schemas.Kept, WithoutCaches):
         return made
 
 
-_FORMER = ("lacking", "distance")  # parts in files of older versions
-
-
 @dataclass(frozen=True, eq=False)
 class KindSets(Sequence[tuple[str, ...]]):
     """The kinds that each row may be of, the likeliest first; none for a row that passes.
@@ -566,9 +572,8 @@ class Namer(WithoutCaches):
 
     def without_promise(self, coverage: float, *, by_kind: bool) -> tuple[str, ...]:
         """The kinds with too few examples, or groups, for prediction sets with this coverage."""
-        few = self.short_kinds(1 - coverage)
         if by_kind:
-            return tuple(few)
+            return tuple(self.short_kinds(1 - coverage))
         return () if self.judges is not None and self.judges.promises(coverage) else self.kinds
 
     def taken_for(

@@ -216,7 +216,7 @@ def _promise(model: Model, called: Share) -> tuple[Promise | None, str]:
     n, rate = int(weight.sum() ** 2 / (weight**2).sum()), float(model.promise.unseen_rate)
     rank = math.floor(rate * (n + 1) + 1e-9)
     kept = kept_promise(called.count, called.total, rate=rate, rank=rank, held_out=n)
-    return replace(kept, unit="anomalous row"), ""
+    return replace(kept, unit="such row"), ""
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ class Verdict:
         if self.reason:
             return f"{self.word}: {self.reason}"
         if self.units is None:
-            held_out = f"held-out {self.unit.removeprefix('normal ')}s"
+            held_out = f"held-out {self.unit.removeprefix('normal ').removeprefix('such ')}s"
             return f"{self.word}: more than promised, but with so few {held_out} that may be chance"
         return f"{self.word}: about {self.units:,} {self.unit}s are needed"
 

@@ -42,7 +42,7 @@ _FIRST = 5  # alarms of a group that are explained at once
 RANDOM = "picked at random from quiet rows, to measure how many anomalies are missed"
 NEAR = "among the highest scores of quiet rows"
 DOUBTED = 0.9  # probabilities of names below this are worth a verdict
-BETWEEN = "named {kind} with a probability of {p:.0%}: a verdict would settle it"
+BETWEEN = "the name {kind} is in doubt: a verdict would settle it"
 
 
 @dataclass(frozen=True)
@@ -560,7 +560,7 @@ class Queue:
             (NEAR, passed & ~table.drawn, -table.now_score),
         )
         return [
-            Offered(alarm, why.format(kind=alarm.now.kind, p=alarm.now.kind_probability))
+            Offered(alarm, why.format(kind=alarm.now.kind))
             for why, where, first in parts
             for alarm in self._alarms.rows(
                 name, table.state == OPEN, where, order=[first, table.id], limit=max(1, limit // 3)

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.alarms import DOUBTED, Alarm, Filter, Said, first_name
+from eqsep.serve.alarms import Alarm, Filter, Said, first_name
 from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
@@ -34,7 +34,7 @@ _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # fil
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
-_IN_DOUBT = f"named with a probability below {DOUBTED:.0%}: a verdict would settle the kind"
+_IN_DOUBT = "the name is in doubt: a verdict would settle the kind"
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
 

@@ -18,6 +18,7 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from eqsep.detector.namer import kind_text
 from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve.alarms import DOUBTED, MISSING, Alarm, first_name
 from eqsep.serve.store import Missing
@@ -92,11 +93,11 @@ def percent(probability: float) -> str:
 
 
 def certainty(alarm: Alarm) -> str:
-    """How probable the name of an alarm is, in words."""
-    given = "" if alarm.now.kind == UNSEEN else ", if its kind was seen"
-    probability = alarm.now.kind_probability
-    name = f"{first_name(alarm.now.kind)} with a probability of"
-    return "" if probability is None else f"{name} {percent(probability)}{given}"
+    """How probable the name of an alarm is, in words; nothing where it cannot be otherwise."""
+    name, probability = first_name(alarm.now.kind), alarm.now.kind_probability
+    if probability is None or probability == 1 or name == UNSEEN:
+        return ""
+    return f"{name} with a probability of {percent(probability)}, if its kind was seen"
 
 
 def shown(value: Any) -> str:
@@ -111,7 +112,7 @@ def plural(n: int, word: str) -> str:
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
-_PLAIN = (ago, certainty, clock, first_name, fitting, hue, lasting, percent, plural)
+_PLAIN = (ago, certainty, clock, first_name, fitting, hue, kind_text, lasting, percent, plural)
 FILTERS = {f.__name__: f for f in _PLAIN} | {
     "in_query": lambda v: quote(repr(v) if isinstance(v, float) and v == v else shown(v), safe=""),
     "iso": lambda at: _utc(at).isoformat(timespec="seconds"),
