@@ -23,6 +23,7 @@ from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
 
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance
+_MOVES = 0.1  # the share of a counter's steps that are not 0: fewer are those of a time
 _ENOUGH = 5  # anomalies: fewer are separated by chance
 _WEEK = 7 * 86_400.0  # seconds
 _SPANS = 3  # of the dates that were learnt: how long a model may be used
@@ -172,7 +173,8 @@ def counting_columns(rows: Table) -> list[Finding]:
 def _how_it_counts(values: np.ndarray, name: object) -> str:
     """Whether values rise or fall all along, or are distinct where drawn ones would not be."""
     steps = np.diff(values)
-    if ((steps >= 0).all() or (steps <= 0).all()) and np.count_nonzero(steps) >= _FEW:
+    moves = np.count_nonzero(steps) >= max(_FEW, _MOVES * len(steps))
+    if moves and ((steps >= 0).all() or (steps <= 0).all()):
         return "rises or falls from row to row, as numbers of rows do"
     low, high = values.min(), values.max()  # NaN, which fails the next test, if one is missing
     dense = len(values) ** 2 > 2 * _COLLISIONS * (high - low + 1) and not (values % 1).any()
@@ -545,8 +547,10 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     name = max(found, key=found.__getitem__, default=None)
     if name is None or found[name] <= _FOLLOWS:
         return []
-    stretches = [c.name for c in table.columns if _in_stretches(c)]
-    looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""
+    stretches = [c for c in table.columns if _in_stretches(c)]
+    rising = [c for c in stretches if c.kind == "number" and (np.diff(c.values) >= 0).all()]
+    never = ", which never decreases," * bool(rising)
+    looks = "".join(f" (column {c.name!r}{never} looks like it)" for c in (rising or stretches)[:1])
     message = (
         f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
         f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "

@@ -64,6 +64,8 @@ def test_a_finding_is_told_at_the_line_that_asked():
         (np.r_[np.nan, np.arange(N)], False),
         (np.arange(20), False),  # so few rows rise by chance
         (np.arange(21), True),
+        (np.arange(250) // 9, True),
+        (np.arange(6_000) // 200, False),  # 29 steps: a month
     ],
 )
 def test_columns_that_rise_or_fall_are_counters(values, counts):

@@ -377,7 +377,10 @@ def test_a_slow_sensor_is_not_taken_for_a_group():
     assert "looks like it" not in found.message
     numbered = rows.assign(slow=slow, run=np.repeat(np.arange(12), 50))
     (found,) = check_dependence(read_table(numbered, name="Detector"), code)
-    assert "(column 'run' looks like it)" in found.message
+    assert "(column 'run', which never decreases, looks like it)" in found.message
+    named = rows.assign(price=np.repeat(np.arange(12)[::-1], 50), month=numbered["run"])
+    (found,) = check_dependence(read_table(named, name="Detector"), code)
+    assert "(column 'month', which never decreases, looks like it)" in found.message
 
 
 def test_a_process_in_order_is_said_to_follow_itself_and_shuffled_rows_never_are():

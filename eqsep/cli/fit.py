@@ -162,12 +162,10 @@ def _strange_values(detector: Detector, data: TrainingData) -> str:
     columns = outermost(detector, data.sample.take(rows))
     far = [one.at_far_values for one in columns if one.at_far_values is not None]
     missing = [one.where_missing for one in columns if one.where_missing is not None]
-    said = (
-        f"one strange value alone raises an alarm in {sum(far):,} of {counted(len(far), 'column')}"
-    )
+    found = f"{sum(far):,} of {counted(len(far), 'column')}"
     if not all(missing):
-        return f"; {said}, a missing one in {sum(missing):,} of {len(missing):,}"
-    return "" if all(far) else f"; {said}"
+        found += f", a missing one in {sum(missing):,} of {len(missing):,}"
+    return "" if all(far + missing) else f"; one strange value alone raises an alarm in {found}"
 
 
 def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path | None) -> None:

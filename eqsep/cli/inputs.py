@@ -43,9 +43,9 @@ TRUTHS = {"false": "0", "true": "1"}
 def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> "Detector":
     """The detector in a model file, with another false-alarm rate where one is given."""
     detector = _loaded(path, load_model, rows=rows)
-    _check_detector(path, detector, getattr(detector, "model_", None))
+    _check_detector(path, detector, getattr(detector, "model_", None), rate=rate)
     if rate is not None:
-        detector.false_alarm_rate = _other_rate(rate, fitted=detector.false_alarm_rate)
+        detector.false_alarm_rate = checked_rate(rate)
         detector.threshold_  # noqa: B018  warns where rows are too few
     return detector
 
@@ -53,20 +53,10 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
 def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> Model:
     """The same without scikit-learn, which takes longer to import than a row to score."""
     model = _loaded(path, read_model, rows=rows)
-    _check_detector(path, model, model)
+    _check_detector(path, model, model, rate=rate)
     if rate is None:
         return model
-    other = _other_rate(rate, fitted=model.promise.false_alarm_rate)
-    return model.promising(replace(model.promise, false_alarm_rate=other))
-
-
-def _other_rate(rate: float, *, fitted: float) -> float:
-    """A rate for a fitted model; a note if it differs, and only the project file gives it."""
-    project = current_project.get()
-    if checked_rate(rate) != fitted and project is not None and project.gives("false_alarm_rate"):
-        said = f"The false-alarm rate is {rate:g}, by {NAME}; the model was fitted for {fitted:g}."
-        warn(Note(said))
-    return rate
+    return model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
 
 
 def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> Any:
@@ -86,11 +76,14 @@ def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> 
         raise error.at(str(path)) from error
 
 
-def _check_detector(path: Path, found: object, model: object) -> None:
+def _check_detector(path: Path, found: object, model: object, *, rate: float | None) -> None:
     """Refuse a file without a detector; note where the project file has changed since its fit."""
     if not isinstance(model, Model):
         raise UserError(f"{path} holds a {type(found).__name__}: pass a model of eqsep fit.")
-    project = current_project.get()
+    project, fitted_for = current_project.get(), model.promise.false_alarm_rate
+    if project is not None and rate not in (None, fitted_for) and project.gives("false_alarm_rate"):
+        said = f"The false-alarm rate is {rate:g}, by {NAME}"
+        warn(Note(f"{said}; the model was fitted for {fitted_for:g}."))
     if project is None or project.model is None or Path(project.model).resolve() != path.resolve():
         return
     dropped, columns = project.values.get("drop", ()), model.plan.table_columns

@@ -11,14 +11,7 @@ import numpy as np
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
-from eqsep.detector.holdout import (
-    NO_GROUPS,
-    STEP,
-    Grouping,
-    groups_needed,
-    rows_to_hold_out,
-    usable,
-)
+from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, rows_to_hold_out, usable
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
@@ -189,10 +182,6 @@ class Calibration(schemas.Kept, WithoutCaches):
         promised = [rate for rate in USUAL_RATES if self.rank(rate, confidence)]
         return {rate: self.threshold(rate, confidence) for rate in promised}
 
-    def lowest_usual_rate(self, confidence: float | None = None) -> float | None:
-        """The lowest of the usual rates that can be promised; None if none can."""
-        return next((rate for rate in USUAL_RATES if self.rank(rate, confidence)), None)
-
     def warn_if_short(
         self,
         rate: float,
@@ -205,8 +194,8 @@ class Calibration(schemas.Kept, WithoutCaches):
         """Warn if too few of `n_normal` rows calibrate for this rate."""
         if self.rank(rate, confidence):
             return
-        n, wanted = len(self.scores) - self.n_left_out, 1 / rate - 1
-        certainly, what = "", "normal rows"
+        left_out, wanted = self.n_left_out, 1 / rate - 1
+        n, certainly, what, missing = len(self.scores) - left_out, "", "normal rows", 0
         if grouping is not None:
             n, what = self.n_units, f"{grouping.unit}s of normal rows"
         if confidence is not None:
@@ -215,21 +204,17 @@ class Calibration(schemas.Kept, WithoutCaches):
             wanted = wanted if wanted < STEP else math.ceil((wanted + 1) / STEP) * STEP - 1
         wanted = math.ceil(wanted - 1e-9)
         if grouping is None:
-            doubted, held = len(self.anomaly_scores) > 0, wanted + self.n_left_out
+            doubted, held = len(self.anomaly_scores) > 0, wanted + left_out
             total = rows_to_hold_out(held, config=config, doubted=doubted) if config else 0
             missing = total - n_normal
-            more = f"at least {missing:,} {what[: None if missing > 1 else -1]}"
-            more = more if missing > 0 else what
-        else:  # how many groups were learnt is not kept
-            more = f"{what} ({groups_needed(rate):,} in all)"
-            more = "rows of a longer time" if grouping.edges else more
-        enough = self.lowest_usual_rate(confidence)
-        left_out = f", besides {self.n_left_out:,} that are taken for anomalies" * bool(
-            self.n_left_out
-        )
+        more = f"at least {missing:,} {what if missing > 1 else what[:-1]}" if missing > 0 else what
+        if grouping is not None:  # half of the groups are held out
+            more = "rows of a longer time" if grouping.edges else f"{what} ({2 * wanted:,} in all)"
+        enough = next(iter(self.usual_thresholds(confidence)), None)
+        besides = f", besides {left_out:,} that are taken for anomalies" * bool(left_out)
         message = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
-            f"{wanted:,} held-out {what}, and there are {n:,}{left_out}."
+            f"{wanted:,} held-out {what}, and there are {n:,}{besides}."
         )
         hint, topic = f"Add {more}.", "more_rows"
         if enough is not None:

@@ -462,10 +462,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
         model = Model.solve(fit.plan, fit.evidence, config, promise=self._promise())
         model = self._model = replace(model, caution=caution)  # also where warnings are errors
-        high = model.check_threshold()
         model.warn_if_short()
         found = [*fit.findings, *check_doubt(self.unlabelled, kinds=model.kinds)]
-        warn_of([*found, *model.check_dates(), *high])
+        warn_of([*found, *model.check_dates(), *model.check_threshold()])
         return self
 
     def _gathered(

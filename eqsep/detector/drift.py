@@ -13,7 +13,7 @@ from eqsep.checks import DriftWarning, Finding, TimeOrderWarning
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import gather
 from eqsep.detector.holdout import Grouping
-from eqsep.detector.plan import LabelReading, Plan
+from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score
 from eqsep.errors import quoted
 from eqsep.labels import RowLabels
@@ -34,15 +34,16 @@ def check_time(
     table: Table, labels: RowLabels, plan: Plan, config: Config, *, rate: float
 ) -> list[Finding]:
     """Findings on the times of normal rows: that they start again, that rows change."""
-    grouping, window = plan.holdout.grouping, None if plan.windows is None else plan.windows.length
+    grouping = plan.holdout.grouping
     assert grouping is not None  # rows in time
     assert table.groups is not None
     found, time = _restarts(table.groups), table.groups.time
-    normal, anomalous = map(_some, (labels.code == 0, labels.code > 0))
+    normal, anomalous = (
+        np.sort(np.random.RandomState(0).permutation(np.flatnonzero(chosen))[:_MOST_ROWS])
+        for chosen in (labels.code == 0, labels.code > 0)
+    )
     small = replace(config, n_landmarks=min(_LANDMARKS, config.n_landmarks))
-    rows = table.take(normal)
-    assert rows.groups is not None
-    block, n_blocks = _blocks(rows.groups, grouping)
+    block, n_blocks = _blocks(table.groups, grouping, normal)
     timed = table
     if not grouping.edges:  # whole groups are held out: when each is from orders them
         timed = replace(table, groups=replace(table.groups, columns=(grouping.columns[0], None)))
@@ -53,9 +54,7 @@ def check_time(
         places = np.concatenate([normal[block < first], known])
         before, own = timed.take(places), replace(labels, code=labels.code[places])
         after = timed.take(normal[(block >= first) & (block < last)])
-        return _rates_after(
-            before, own, after, small, chance, reading=plan.labels, rate=rate, window=window
-        )
+        return _rates_after(before, own, after, small, chance, rate=rate, like=plan)
 
     rates = [
         rates_between(first, last)
@@ -66,7 +65,7 @@ def check_time(
     if not _is_broken(mean, rate=rate):
         return found
     latest = rates_between(n_blocks - max(_FEWEST, int(_LAST * n_blocks)), n_blocks)
-    columns = _moved(plan.encode(rows), block, n_blocks, plan)
+    columns = _moved(plan.encode(table.take(normal)), block, n_blocks, plan)
     which = f", most of all in column{'s' * (len(columns) != 1)} {quoted(columns)}"
     goes_on = _is_broken(latest, rate=rate)
     meaning = "The promise does not hold while rows go on changing."
@@ -85,14 +84,6 @@ def check_time(
     return [*found, drift]
 
 
-def _some(chosen: np.ndarray) -> np.ndarray:
-    """The places of the chosen rows, or of some of them where there are many."""
-    places = np.flatnonzero(chosen)
-    if len(places) > _MOST_ROWS:
-        places = np.sort(np.random.RandomState(0).permutation(places)[:_MOST_ROWS])
-    return places
-
-
 def _is_broken(rates: np.ndarray, *, rate: float) -> bool:
     """Whether the first rate exceeds the promised one and those by chance, the others, by far."""
     broken, by_chance = float(rates[0]), rates[1:]
@@ -107,13 +98,12 @@ def _rates_after(
     config: Config,
     chance: np.random.RandomState,
     *,
-    reading: LabelReading,
     rate: float,
-    window: int | None,
+    like: Plan,
 ) -> np.ndarray:
     """The share of rows after above the threshold of those before; then with blocks permuted."""
-    rng = np.random.RandomState(0)
-    plan = Plan.choose(before, labels, config, rng, reading=reading, rate=rate, window=window)
+    window, rng = None if like.windows is None else like.windows.length, np.random.RandomState(0)
+    plan = Plan.choose(before, labels, config, rng, reading=like.labels, rate=rate, window=window)
     evidence = gather(plan, plan.align(before), labels)
     score, held = Score.solve(plan.terms, evidence.sums, config), evidence.held_out
     grouping = plan.holdout.grouping
@@ -133,10 +123,10 @@ def _rates_after(
     return rates
 
 
-def _blocks(groups: RowGroups, grouping: Grouping) -> tuple[np.ndarray, int]:
-    """The block or group of each row, numbered by their median times, and how many there are."""
-    time = groups.time
-    names, unit = np.unique(grouping.units(groups, key=0), return_inverse=True)
+def _blocks(groups: RowGroups, grouping: Grouping, rows: np.ndarray) -> tuple[np.ndarray, int]:
+    """The block or group of some rows, numbered by their median times, and how many there are."""
+    time = groups.time[rows]
+    names, unit = np.unique(grouping.units(groups, key=0)[rows], return_inverse=True)
     by_time = np.lexsort((time, unit))
     starts = np.searchsorted(unit[by_time], np.arange(len(names) + 1))
     middle = time[by_time][(starts[:-1] + starts[1:] - 1) // 2]

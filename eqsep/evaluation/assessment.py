@@ -227,10 +227,7 @@ def assess(
 def group_rates(
     model: Model, X: Any, alarm: np.ndarray, is_normal: np.ndarray, *, known_times: bool = False
 ) -> GroupRates | None:
-    """The false-alarm rate of each group; None unless whole groups calibrate and 2 are known.
-
-    With `known_times`, blocks between the times of the fit are in it; without, they were cut out.
-    """
+    """The false-alarm rate of each group; None unless whole groups calibrate and 2 are known."""
     grouping = model.plan.holdout.grouping
     if grouping is None or (groups := read_table(X, name="assess").groups) is None:
         return None
@@ -251,6 +248,7 @@ def group_rates(
         promised=float(model.promise.false_alarm_rate) if model.rank else None,
         luck=float(np.std(above) / np.sqrt(max(len(above), 1))),
         unit=grouping.unit,
+        # Without `known_times`, blocks were cut out of those of the fit.
         known=len(np.unique(units[in_fit])) if known_times or not grouping.edges else 0,
     )
 

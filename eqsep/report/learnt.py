@@ -66,7 +66,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         dropped=dict(plan.encoder.dropped),
         landmarks=len(plan.terms.landmarks),
         rate=asked[0],
-        lowest_rate=calibration.lowest_usual_rate(promise.confidence),
+        lowest_rate=next(iter(calibration.usual_thresholds(promise.confidence)), None),
         confidence=promise.confidence,
         promised=model.rank > 0,
         interval=calibration.interval(*asked),
