@@ -58,9 +58,8 @@ class PyODDetector(OutlierMixin, BaseEstimator):
             warnings.simplefilter("ignore", CalibrationWarning)  # of a promise that is not made
             self.detector_ = detector.fit(X, y)
         self.decision_scores_ = self.decision_function(X)
-        self.threshold_ = float(
-            np.percentile(self.decision_scores_, 100 - 100 * self.contamination)
-        )
+        percent = 100 - 100 * self.contamination
+        self.threshold_ = float(np.percentile(self.decision_scores_, percent))
         self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
         return self
 

@@ -79,7 +79,7 @@ class ScoreGraph:
             total = graph("Div", total, np.array(1.0 + len(others), dtype=np.float32))
         sums = graph("MatMul", graph.cast(total, np.float64), coef.astype(float))
         sums = graph.cast(graph.cast(sums, np.float32), np.float64)  # as the library rounds it
-        score = graph("Abs", graph("Sub", 1.0, _column(graph, sums, 0)))
+        score = graph("Abs", graph("Sub", 1.0, graph("Gather", sums, 0, axis=1)))
         axes = self._along(graph, rows)
         if terms.trees is not None:
             seen = self._packed(graph, rows)
@@ -89,7 +89,7 @@ class ScoreGraph:
             score = score if terms.doubted else graph("Max", score, vote)
             score = graph("Add", score, graph("Mul", vote, terms.vote_weight))
         if weight:
-            likeness = graph("Clip", _column(graph, sums, 1), 0.0, MOST_ALIKE)
+            likeness = graph("Clip", graph("Gather", sums, 1, axis=1), 0.0, MOST_ALIKE)
             score = graph("Add", score, graph("Mul", likeness, weight))
         if terms.ellipsoid is not None and axes is not None:
             score = graph("Add", score, _excess(graph, axes, terms.ellipsoid))
@@ -131,7 +131,7 @@ class ScoreGraph:
             target_ids=np.zeros(is_leaf.sum(), dtype=int),
             target_weights=self.model.score.leaf_votes[trees.left[is_leaf]] / len(trees.root),
         )
-        return graph.cast(_column(graph, votes, 0), np.float64)
+        return graph.cast(graph("Gather", votes, 0, axis=1), np.float64)
 
     def _packed(self, graph: Graph, rows: Encoded) -> Value:
         """The rows with columns that say the same twice added up.  -> (n, n_packed)"""
@@ -194,8 +194,3 @@ def _excess(graph: Graph, axes: Value, ellipsoid: Ellipsoid) -> Value:
     distance = graph("Max", graph("Pow", mean, 0.25), ellipsoid.edge)
     steps = graph("Div", graph("Log", graph("Div", distance, ellipsoid.edge)), ellipsoid.tail)
     return graph("Mul", graph("Min", steps, FARTHEST), ellipsoid.weight)
-
-
-def _column(graph: Graph, values: Value, j: int) -> Value:
-    """One column of a matrix.  (n, k) -> (n,)"""
-    return graph("Gather", values, j, axis=1)

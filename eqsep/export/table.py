@@ -11,15 +11,13 @@ import numpy as np
 
 from eqsep.errors import UserError
 from eqsep.export.graph import Graph, Part, Value
+from eqsep.tables import encodings as enc
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import FAR, JUMP, LINEAR, Category, Date, Learnt, Number, rank
 from eqsep.tables.reading import LARGEST
 
 T = TypeVar("T")
 MATRIX = "X"  # the only input where the columns have no names and all are numbers
-DAY = 86_400.0  # seconds
-WEEK = 7 * DAY
-MONDAY = 4 * DAY  # the first one since 1970
 
 
 @dataclass(frozen=True)
@@ -143,10 +141,8 @@ def name_outputs(category: Category) -> np.ndarray:
 
 
 def _codes(category: Category) -> dict[str, int]:
-    codes = {name: i for i, name in enumerate(category.frequent)}
-    codes |= dict.fromkeys(category.rare, len(category.frequent))
-    codes[""] = _new(category) - category.with_missing
-    return codes
+    names = [*category.frequent, *category.rare, None]
+    return {n or "": code for n, code in zip(names, category.places(names).tolist(), strict=True)}
 
 
 def _new(category: Category) -> int:
@@ -174,8 +170,8 @@ def _turn(graph: Graph, x: Value, cycle: str) -> Value:
     """The part of the day or week that has passed; weekdays are whole steps."""
     # Before 1970 the remainder is negative: a whole turn less, the same place on the circle.
     if cycle == "hour":
-        return graph("Div", graph("Mod", x, DAY, fmod=1), DAY)
-    days = graph("Div", graph("Mod", graph("Sub", x, MONDAY), WEEK, fmod=1), DAY)
+        return graph("Div", graph("Mod", x, enc.DAY, fmod=1), enc.DAY)
+    days = graph("Div", graph("Mod", graph("Sub", x, enc.MONDAY), enc.WEEK, fmod=1), enc.DAY)
     return graph("Div", graph("Floor", days), 7.0)
 
 

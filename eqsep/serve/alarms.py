@@ -453,12 +453,8 @@ class Alarms:
                 live = self._ledger.in_use(name)[0]  # the newest, if that has changed
                 model, some = self._ledger.detector(live).model_, numbers[start : start + PIECE]
                 changed = [
-                    {
-                        "number": number,
-                        "now_version": live,
-                        **{f"now_{k}": v for k, v in said.items()},
-                    }
-                    for number, said in self._judged(model, name, some)
+                    {"number": n, "now_version": live, **{f"now_{k}": v for k, v in one.items()}}
+                    for n, one in self._judged(model, name, some)
                 ]
                 if changed:
                     with self._store.writing(synced=False) as connection:  # it can be done again

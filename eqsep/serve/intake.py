@@ -254,9 +254,8 @@ class Intake:
             row["shadow_score"] = None if shadow is None else float(shadow.score[i])
             values.append(row)
         if values:
-            numbers = dict(
-                zip(stored, connection.execute(_INSERTED, values).scalars(), strict=True)
-            )
+            made = connection.execute(_INSERTED, values).scalars()
+            numbers = dict(zip(stored, made, strict=True))
         counted = {"rows": len(said), "alarms": n_alarms}
         counted["shadow_alarms"] = 0 if shadow is None else int(shadow.alarm.sum())
         self._watching.count(connection, name, version, counted)

@@ -129,12 +129,7 @@ def _write(
 
 
 def _placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
-    """Settings with the place of each kind: one that is gone keeps its place before later ones.
-
-    >>> settings = _placed(_placed({}, ["leak", "spill", "flood"]), ["leak", "flood", "drought"])
-    >>> settings["kinds"], _placed(settings, ["leak", "frost"])["kinds"]
-    (['leak', 'spill', 'flood', 'drought'], ['leak', 'frost'])
-    """
+    """Settings with the place of each kind: one that is gone keeps its place before later ones."""
     there, order = list(kinds), list(settings.get(KINDS, ()))
     while order and order[-1] not in there:
         order.pop()
@@ -215,12 +210,7 @@ def learnt_from(model: Model, lesson: Lesson) -> Evidence:
 
 
 def rows_for(model: Model, rows: list[Row]) -> list[Any]:
-    """Rows without the columns that the model does not know.
-
-    >>> detector = Detector(bandwidth=1.0, n_landmarks=9).fit([{"x": i % 7} for i in range(200)])
-    >>> rows_for(detector.model_, [{"x": 1, "card": "c7"}])
-    [{'x': 1}]
-    """
+    """Rows without the columns that the model does not know."""
     plan = model.plan
     names, grouping = [*plan.table_columns], plan.holdout.grouping
     if plan.encoder.names is None:  # fitted to an array

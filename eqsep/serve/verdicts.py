@@ -160,11 +160,7 @@ def n_like_it(model: Model, row: dict[str, Any]) -> int | None:
 
 
 def name_now(label: str, renames: Iterable[Sequence[str]]) -> str:
-    """What a kind is called after it was renamed.
-
-    >>> name_now("a", [("a", "b"), ("c", "d"), ("b", "e")])
-    'e'
-    """
+    """What a kind is called after it was renamed."""
     for old, new in renames:
         label = new if label == old else label
     return label

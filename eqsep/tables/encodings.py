@@ -35,9 +35,9 @@ FIRST, LAST = 3, 4  # after their places: a column's first and last knot
 RANK_WEIGHT = 12**0.5
 _UNSEEN_RANK = -2.0  # the rank of a missing value where training had none; numbers stay above -1
 _UNSEEN_STEP = 8.0  # the same on the standard scale, below the least value of training
-_DAY = 86_400.0
-_WEEK = 7 * _DAY
-_MONDAY = 4 * _DAY  # 1970 began on a Thursday: its first Monday is the fifth
+DAY = 86_400.0
+WEEK = 7 * DAY
+MONDAY = 4 * DAY  # 1970 began on a Thursday: its first Monday is the fifth
 FAR = 2.0  # a name never seen is farther from every seen one than those are from each other
 _SINGLE = 2**-22  # of a deviation is what single precision leaves open of it
 _DIGITS = 6  # of a number that is shown
@@ -185,7 +185,7 @@ class Date:
     def learn(cls, column: Column, *, forms: list[str]) -> Self:
         x = column.numbers("date")
         x = x[~np.isnan(x)]
-        has = {"hour": np.ptp(x % _DAY) > 0, "weekday": np.ptp(x) >= _WEEK}
+        has = {"hour": np.ptp(x % DAY) > 0, "weekday": np.ptp(x) >= WEEK}
         elapsed = Number.learn(column, unit="date", forms=forms)
         return cls(elapsed, [cycle for cycle, there in has.items() if there])
 
@@ -356,8 +356,8 @@ def _written_turn(turn: float, cycle: str) -> str:
 def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
     """The part of the day or week that has passed; weekdays are whole steps."""
     if cycle == "hour":
-        return seconds % _DAY / _DAY
-    return xp.floor((seconds - _MONDAY) % _WEEK / _DAY) / 7
+        return seconds % DAY / DAY
+    return xp.floor((seconds - MONDAY) % WEEK / DAY) / 7
 
 
 @shared

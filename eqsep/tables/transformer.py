@@ -106,7 +106,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's contract
         """Learn each column of the table `X`."""
-        self._check_parameters()
+        for name in ("max_categories", "min_count"):
+            count = getattr(self, name)
+            if not isinstance(count, int | np.integer) or count < 1:
+                raise ParameterError(name, expected="a whole number of at least 1", got=count)
+        if not 0 <= self.max_new <= 1:
+            raise ParameterError("max_new", expected="a chance between 0 and 1", got=self.max_new)
+        if self.numeric_encoding not in _FORMS:
+            expected = f"one of {list(_FORMS)}"
+            raise ParameterError("numeric_encoding", expected=expected, got=self.numeric_encoding)
         encoder = Encoder.learn(
             read_table(X, name=type(self).__name__),
             forms=_FORMS[self.numeric_encoding],
@@ -159,14 +167,3 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
             raise UserError(f"Unknown output {column!r}: expected one of {outputs}.")
         j = outputs.index(column) if isinstance(column, str) else range(len(outputs))[column]
         return self.encoder_.describe(j, value)
-
-    def _check_parameters(self) -> None:
-        for name in ("max_categories", "min_count"):
-            count = getattr(self, name)
-            if not isinstance(count, int | np.integer) or count < 1:
-                raise ParameterError(name, expected="a whole number of at least 1", got=count)
-        if not 0 <= self.max_new <= 1:
-            raise ParameterError("max_new", expected="a chance between 0 and 1", got=self.max_new)
-        if self.numeric_encoding not in _FORMS:
-            expected = f"one of {list(_FORMS)}"
-            raise ParameterError("numeric_encoding", expected=expected, got=self.numeric_encoding)

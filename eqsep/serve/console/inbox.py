@@ -92,20 +92,17 @@ def add_routes(pages: Pages) -> None:
             columns.append(chosen["column"])
         shown = {"found": found, "is_folded": is_folded, "page": page, "chosen": chosen}
         shown |= {"alarms": alarms, "kinds_open": kinds, "columns": dict.fromkeys(columns)}
-        return (
-            judging(model)
-            | shown
-            | {
-                "lines": [*zip(found.incidents, alarms, strict=is_folded)],
-                "pages": _n_pages(found.total if is_folded else found.n_alarms),
-                "filtered": chosen != _FIRST,
-                "query": _query(chosen, _FIRST),
-                "unbounded": _query({**chosen, "since": "", "until": ""}, _FIRST),
-                "newest": time.time(),
-                "people": sorted(person.name for person in ws.people.all()),
-                "banner": ws.watching.status(model).banner,
-            }
-        )
+        return judging(model) | {
+            **shown,
+            "lines": [*zip(found.incidents, alarms, strict=is_folded)],
+            "pages": _n_pages(found.total if is_folded else found.n_alarms),
+            "filtered": chosen != _FIRST,
+            "query": _query(chosen, _FIRST),
+            "unbounded": _query({**chosen, "since": "", "until": ""}, _FIRST),
+            "newest": time.time(),
+            "people": sorted(person.name for person in ws.people.all()),
+            "banner": ws.watching.status(model).banner,
+        }
 
     @pages.part("/m/{model}/inbox/fresh", "panel_fresh.html", "GET", heading="Inbox")
     def fresh(request: Request, model: str, after: float) -> Values:

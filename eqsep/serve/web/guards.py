@@ -139,7 +139,7 @@ class Guard:
             raise refused(422, "A URL cannot contain the character U+0000.")
         if path.startswith(OPEN):
             if not path.startswith(HEALTH):
-                self._wait(self.strangers, _address(asked))
+                _take(self.strangers, _address(asked))
             return _again(await self._read(asked, receive), receive)
         kind, _, bearer = asked.headers.get("authorization", "").partition(" ")
         is_bearer = kind.lower() == "bearer"
@@ -148,10 +148,10 @@ class Guard:
         else:
             found = await self._signed_in(asked)
         if found is None:
-            self._wait(self.strangers, _address(asked))
+            _take(self.strangers, _address(asked))
             message = "A token is required: Authorization: Bearer TOKEN."
             raise refused(401, message, www_authenticate="Bearer")
-        self._wait(self.requests, found.name)
+        _take(self.requests, found.name)
         asked.scope["person"] = found
         body = await self._read(asked, receive)
         if not is_bearer and asked.method not in _SAFE:
@@ -190,9 +190,7 @@ class Guard:
         """Whose token it is; only wrong ones are limited, so they lock out no right one."""
         found = self.people.known(token) or await run_in_threadpool(self.people.check, token)
         if found is None:
-            seconds = self.attempts.take(address)
-            if seconds:
-                raise _later(seconds, "Too many wrong tokens from this address.")
+            _take(self.attempts, address, "Too many wrong tokens from this address.")
         return found
 
     async def _signed_in(self, asked: Request) -> Person | None:
@@ -206,15 +204,13 @@ class Guard:
             asked.scope["renewed"] = await run_in_threadpool(self.people.renew, cookie)
         return session.person
 
-    def _wait(self, buckets: TokenBuckets, key: str) -> None:
-        seconds = buckets.take(key)
-        if seconds:
-            raise _later(seconds, "Too many requests.")
 
-
-def _later(seconds: float, message: str) -> HTTPException:
-    whole = max(1, int(seconds + 0.999))
-    return refused(429, f"{message} Retry in {whole} s.", retry_after=str(whole))
+def _take(buckets: TokenBuckets, key: str, refusal: str = "Too many requests.") -> None:
+    """Take a token of a caller, or refuse the request until there is one."""
+    seconds = buckets.take(key)
+    if seconds:
+        whole = max(1, int(seconds + 0.999))
+        raise refused(429, f"{refusal} Retry in {whole} s.", retry_after=str(whole))
 
 
 def _host(named: str) -> str:

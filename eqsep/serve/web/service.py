@@ -168,7 +168,7 @@ class Metrics:
         self._ws = ws
         self._counts: dict[str, list[int]] = {}  # requests of each model, by their time
         self._seconds: defaultdict[str, float] = defaultdict(float)
-        self._refused = 0
+        self.refused = 0  # requests, as too many rows waited
         self._kept: tuple[float, list[str]] = (-_FRESH, [])
         self._lock = threading.Lock()
 
@@ -178,16 +178,12 @@ class Metrics:
         counts[bisect_left(BOUNDS, seconds)] += 1
         self._seconds[model] += seconds
 
-    def refuse(self) -> None:
-        """Count a request that was refused, as too many rows wait."""
-        self._refused += 1
-
     def text(self, *, waiting: int) -> str:
         """All figures, as Prometheus reads them."""
         process, latency = {"process": str(os.getpid())}, "eqsep_request_seconds"
         lines = [*self._of_store()]
         lines += _family("eqsep_waiting_rows", "gauge", "Rows waiting.", [(process, waiting)])
-        refused = [(process, self._refused)]
+        refused = [(process, self.refused)]
         lines += _family("eqsep_refused_total", "counter", "Requests while busy.", refused)
         lines += _family(latency, "histogram", "Time to answer.", [])
         for model, counts in list(self._counts.items()):
@@ -275,7 +271,7 @@ class Service:
         try:
             good = await self.batcher.answers(model, checked.rows, keep=keep)
         except Busy as error:
-            self.metrics.refuse()
+            self.metrics.refused += 1
             message = "Too many rows are waiting to be scored. Retry in 1 s."
             raise refused(503, message, retry_after="1") from error
         self.metrics.observe(model, time.perf_counter() - start)

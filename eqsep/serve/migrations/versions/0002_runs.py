@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from eqsep.serve.schema import has
+
 revision = "0002"
 down_revision = "0001"
 
@@ -10,12 +12,7 @@ down_revision = "0001"
 def upgrade() -> None:
     op.create_table(
         "runs",
-        sa.Column("model", sa.String(100), nullable=False),
-        sa.Column("run", sa.String(16), nullable=False),
-        sa.Column("name", sa.String(200), nullable=False),
-        sa.Column("time", sa.Float(), nullable=False),
-        sa.Column("time_shown", sa.Text(), nullable=False),
-        sa.Column("last", sa.LargeBinary(), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
+        *has(model=sa.String(100), run=sa.String(16), name=sa.String(200), time=sa.Float),
+        *has(time_shown=sa.Text, last=sa.LargeBinary, at=sa.Float),
         sa.PrimaryKeyConstraint("model", "run"),
     )
