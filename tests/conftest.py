@@ -44,7 +44,13 @@ SHIPPED = {"test_golden.py", "test_peers.py", "test_readme.py", "test_shipped_se
 
 @pytest.fixture(autouse=True, scope="module")
 def fewer(request):
-    """Fewer draws in all files, and in most fewer trees and plain pictures."""
+    """Fewer draws in all files, and in most fewer trees and plain pictures.
+
+    No project file is in use, even if commands of the file before have run in one.
+    """
+    from eqsep.cli.project import current_project
+
+    current_project.set(None)
     name = request.path.name
     with (
         few_draws(),

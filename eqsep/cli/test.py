@@ -215,7 +215,7 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
     lines |= {"false alarms": promise_line(report)}
     if found.overall is not None:
         of = f", mean over {len(found.kinds):,} kinds"
-        of = of if len(found.kinds) > 1 else f" of {found.kinds[0].kind}, the only kind"
+        of = of if len(found.kinds) > 1 else f" of {shown_kind(found.kinds[0].kind)}, the only kind"
         lines["found"] = f"average precision {found.mean_average_precision:.3f}{of}"
     console.print_lines(lines | name_lines(found.names), width=13)
     for note in report.notes:
