@@ -303,7 +303,7 @@ def test_a_changed_drop_is_noted_until_the_next_fit(folder, tmp_path):
     run("fit", rows)
     assert "drop in" not in run("score", rows).stderr
     project.write_text(rest + 'drop = ["id", "day"]\nfalse_alarm_rate = 0.2\n')
-    note = "Note: The false-alarm rate is 0.2, by eqsep.toml; the model was fitted for 0.01.\n"
+    note = "Note: The false-alarm rate is 0.2 by eqsep.toml; the model was fitted for 0.01.\n"
     for command in ("score", "explain", "test"):
         assert note in run(command, rows, *["--learnt-too"] * (command == "test")).stderr
     assert note not in run("score", rows, "--false-alarm-rate", "0.1").stderr

@@ -161,7 +161,7 @@ def _strange_values(detector: Detector, data: TrainingData) -> str:
         return ""  # sampled rows have no windows
     columns = outermost(detector, data.sample.take(rows))
     far = [one.at_far_values for one in columns if one.at_far_values is not None]
-    missing = [one.where_missing for one in columns if one.where_missing is not None]
+    missing = [end.rings for one in columns for end in one.ends if end.where == "missing"]
     found = f"{sum(far):,} of {counted(len(far), 'column')}"
     if not all(missing):
         found += f", a missing one in {sum(missing):,} of {len(missing):,}"

@@ -80,10 +80,9 @@ def _check_detector(path: Path, found: object, model: object, *, rate: float | N
     """Refuse a file without a detector; note where the project file has changed since its fit."""
     if not isinstance(model, Model):
         raise UserError(f"{path} holds a {type(found).__name__}: pass a model of eqsep fit.")
-    project, fitted_for = current_project.get(), model.promise.false_alarm_rate
-    if project is not None and rate not in (None, fitted_for) and project.gives("false_alarm_rate"):
-        said = f"The false-alarm rate is {rate:g}, by {NAME}"
-        warn(Note(f"{said}; the model was fitted for {fitted_for:g}."))
+    project, own = current_project.get(), model.promise.false_alarm_rate
+    if project is not None and rate not in (None, own) and project.gives("false_alarm_rate"):
+        warn(Note(f"The false-alarm rate is {rate:g} by {NAME}; the model was fitted for {own:g}."))
     if project is None or project.model is None or Path(project.model).resolve() != path.resolve():
         return
     dropped, columns = project.values.get("drop", ()), model.plan.table_columns

@@ -65,11 +65,6 @@ class ColumnClosedness:
         return all(rings) if rings else None
 
     @property
-    def where_missing(self) -> bool | None:
-        """Whether they do without a value; None if normal rows lack it too."""
-        return next((end.rings for end in self.ends if end.where == "missing"), None)
-
-    @property
     def is_late(self) -> bool:
         """Whether they do at far values, but at some end only far beyond the normal rows."""
         return bool(self.at_far_values) and any(end.is_late for end in self.ends)

@@ -68,16 +68,15 @@ def check_time(
     columns = _moved(plan.encode(table.take(normal)), block, n_blocks, plan)
     which = f", most of all in column{'s' * (len(columns) != 1)} {quoted(columns)}"
     goes_on = _is_broken(latest, rate=rate)
-    meaning = "The promise does not hold while rows go on changing."
+    meaning = "does not hold while rows go on changing."
     if not goes_on:
-        meaning = "The promise may hold if rows to come are like learnt ones, as where a season"
-        meaning += " comes round."
+        meaning = "may hold if rows to come are like learnt ones, as where a season comes round."
     drift = Finding(
         DriftWarning,
         f"Rows change over time{which * bool(columns)}: fits to earlier rows, asked for "
         f"{100 * rate:.3g}% false alarms, had {100 * mean[0]:.2g}% on the rows that came next and "
         f"{100 * latest[0]:.2g}% on the last rows{' (as chance allows)' * (not goes_on)}, where "
-        f"rows that stay as they are have {100 * mean[1:].mean():.2g}%. {meaning}",
+        f"rows that stay as they are have {100 * mean[1:].mean():.2g}%. The promise {meaning}",
         "Fit again as rows come, or leave out columns that do not matter.",
         {"goes_on": int(goes_on)},
     )
@@ -119,8 +118,7 @@ def _rates_after(
     orders = [np.arange(n), *(chance.permutation(n) for _ in range(_N_PERMUTATIONS))]
     follows = np.array(orders)[:, unit] >= n_between
     above = np.cumsum(np.where(follows, 0.0, weight), axis=1) <= rate * n_between + 1e-9
-    rates: np.ndarray = (weight * (follows & above)).sum(axis=1) / n_after
-    return rates
+    return np.asarray((weight * (follows & above)).sum(axis=1) / n_after)
 
 
 def _blocks(groups: RowGroups, grouping: Grouping, rows: np.ndarray) -> tuple[np.ndarray, int]:
@@ -130,8 +128,7 @@ def _blocks(groups: RowGroups, grouping: Grouping, rows: np.ndarray) -> tuple[np
     by_time = np.lexsort((time, unit))
     starts = np.searchsorted(unit[by_time], np.arange(len(names) + 1))
     middle = time[by_time][(starts[:-1] + starts[1:] - 1) // 2]
-    block: np.ndarray = np.argsort(np.argsort(middle, kind="stable"))[unit]
-    return block, len(names)
+    return np.argsort(np.argsort(middle, kind="stable"))[unit], len(names)
 
 
 def _cuts(n_blocks: int) -> list[tuple[int, int]]:
