@@ -14,7 +14,6 @@ from eqsep import __version__
 from eqsep.detector import Detector
 from eqsep.errors import MissingExtraError
 
-_FILE, _CODE = "detector.eqsep", "answering.py"
 _ANSWERING = """import mlflow
 from eqsep import load_model
 from eqsep.export.pyfunc import answering
@@ -73,7 +72,7 @@ def _written(detector: Detector) -> Iterator[dict[str, Any]]:
     """The files of a model in a folder of their own, as mlflow takes them."""
     check_is_fitted(detector)
     with tempfile.TemporaryDirectory() as folder:
-        file, code = Path(folder) / _FILE, Path(folder) / _CODE
+        file, code = Path(folder) / "detector.eqsep", Path(folder) / "answering.py"
         detector.save(file)
         code.write_text(_ANSWERING)
         needs = [f"eqsep=={__version__}"]

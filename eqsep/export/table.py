@@ -285,11 +285,10 @@ class TableGraph:
                 if isinstance(column, Category):
                     codes.append(truth_codes(graph, numbers_in, column, source=i))
                     named.append(Placed(column, len(named), learnt.first))
-                elif isinstance(column, Date):
-                    placed.append(Placed(column.elapsed, i, learnt.first))
+                    continue
+                placed.append(Placed(column.number, i, learnt.first))
+                if isinstance(column, Date):
                     parts += circle_parts(graph, numbers_in, column, source=i, first=learnt.first)
-                else:
-                    placed.append(Placed(column, i, learnt.first))
             parts += number_parts(graph, numbers_in, placed)
         numbers = names = None
         if parts:

@@ -177,11 +177,9 @@ class Writer:
         """The tree of `value`, which messages call `where`."""
         if level > MOST_LEVELS:
             raise ModelFileError(f"{where} cannot be saved: it goes too deep.")
-        if value is None or type(value) in (bool, str):
-            return value
         if type(value) is int and value.bit_length() >= _BITS:
             raise ModelFileError(f"{where} cannot be saved: {value} has more than 64 bits.")
-        if type(value) is int:
+        if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"float": struct.pack(">d", value).hex()}

@@ -14,9 +14,8 @@ try:
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
 except ImportError as error:
-    raise MissingExtraError(
-        'The MCP server needs the package mcp: pip install "eqsep[mcp]".'
-    ) from error
+    message = 'The MCP server needs the package mcp: pip install "eqsep[mcp]".'
+    raise MissingExtraError(message) from error
 
 BY = "assistant"
 _MOST = 50  # rows in an answer

@@ -193,7 +193,6 @@ def joined(parts: Sequence[Table]) -> Table:
 
 
 def _joined(parts: list[Column]) -> Column:
-    name = parts[0].name
     kinds = {part.kind for part in parts}
     if len(kinds) > 1:
         kinds = {part.kind for part in parts if not part.is_empty} or {"number"}
@@ -202,8 +201,8 @@ def _joined(parts: list[Column]) -> Column:
     if len(kinds) > 1:
         found = " and ".join(sorted(kinds))
         raise UserError(
-            f"Column {name!r} is not of one kind in all batches: it is a column of {found}. Write "
-            f"it alike in all of them."
+            f"Column {parts[0].name!r} is not of one kind in all batches: it is a column of "
+            f"{found}. Write it alike in all of them."
         )
     kind = kinds.pop()
     values = np.concatenate([_as(part, kind) for part in parts])

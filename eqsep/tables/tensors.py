@@ -106,14 +106,12 @@ class TensorEncoding:
 
     def _deviations(self, x: Any, some: np.ndarray) -> Any:
         """`encodings.deviation` for some columns.  (k, n) -> (k, n)"""
-        import torch
-
         scales = self._scales[:, some]
         z = ((x - scales[enc.CENTRE]) / scales[enc.SCALE]).clamp_(-LARGEST, LARGEST)
         size = z.abs()
-        size = torch.where(size > 0, size + enc.JUMP * scales[enc.CONSTANT], size)
-        size = torch.where(size > LINEAR, LINEAR + torch.log1p(size - LINEAR), size)
-        return torch.copysign(size, z)
+        size = (size + enc.JUMP * scales[enc.CONSTANT]).where(size > 0, size)
+        size = (LINEAR + (size - LINEAR).log1p()).where(size > LINEAR, size)
+        return size.copysign(z)
 
 
 def _side_by_side(ranks: np.ndarray, places: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from eqsep import __version__
 from eqsep.errors import UserError, quoted
 from eqsep.serve.intake import Answer
 from eqsep.serve.web.guards import require
+from eqsep.serve.web.limits import Limits
 from eqsep.serve.web.rows import CheckedRows, counted_rows, csv_rows, parsed
 from eqsep.serve.web.service import Service, content_type
 
@@ -84,11 +85,8 @@ def open_inference(service: Service) -> APIRouter:
             raise UserError('Expected an object with "inputs", a list of tensors.')
         keep, wanted = _keep(request, asked.get("parameters")), _outputs(asked.get("outputs"))
         reader = await service.reader(name)
-
-        def checked() -> CheckedRows:
-            return reader.check(counted_rows(_of_tensors(asked["inputs"], limits.columns), limits))
-
-        answers = await _all_answered(service, name, await service.decoded(body, checked), keep)
+        checked = await service.decoded(body, lambda: reader.check(_of_tensors(asked, limits)))
+        answers = await _all_answered(service, name, checked, keep)
         answered: dict[str, Any] = {"model_name": name, "model_version": str(answers[0].version)}
         answered["outputs"] = [
             _described(output, OUTPUTS[output], len(answers))
@@ -133,11 +131,9 @@ def mlflow(service: Service) -> APIRouter:
             if not isinstance(asked, dict):
                 raise UserError(f"Expected an object with one of {quoted(_FORMS)}.")
             keep = _keep(request, asked.get("params"))
-
-            def of_frame() -> CheckedRows:
-                return reader.check(counted_rows(_of_frame(asked, [*reader.reads]), limits))
-
-            checked = await service.decoded(body, of_frame)
+            checked = await service.decoded(
+                body, lambda: reader.check(counted_rows(_of_frame(asked, [*reader.reads]), limits))
+            )
         answers = await _all_answered(service, name, checked, keep)
         predictions = [{name: getattr(answer, name) for name in OUTPUTS} for answer in answers]
         return Response(orjson.dumps({"predictions": predictions}), media_type=JSON)
@@ -172,15 +168,16 @@ def _outputs(asked: Any) -> list[str]:
     return wanted or [*OUTPUTS]
 
 
-def _of_tensors(tensors: list[Any], most: int) -> list[dict[str, Any]]:
+def _of_tensors(asked: dict[str, Any], limits: Limits) -> list[Any]:
     """The rows of tensors of shape (n,) or (n, 1), one for each column."""
+    tensors, most = asked["inputs"], limits.columns
     if len(tensors) > most:
         raise UserError(f"Expected at most {most:,} tensors, got {len(tensors):,}.")
     columns = dict(map(_column, tensors))
     sizes = {len(values) for values in columns.values()}
     if len(sizes) > 1:
         raise UserError(f"Expected tensors of equal length, got lengths {sorted(sizes)}.")
-    return _rows(columns)
+    return counted_rows(_rows(columns), limits)
 
 
 def _column(tensor: Any) -> tuple[str, list[Any]]:
