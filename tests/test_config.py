@@ -55,3 +55,10 @@ def test_a_file_keeps_every_number_and_an_older_one_has_the_defaults():
     for wrong in ({"n_trees": -1}, {"n_trees": "7"}, {"powers": []}, {"colour": 1}):
         with pytest.raises(ModelFileError):
             Config.from_state(config.state() | wrong)
+
+
+def test_a_block_may_have_a_default_of_its_own():
+    before = Config.default()
+    with Config.fast().as_default(), Config(n_trees=3).as_default():
+        assert Config.default().n_trees == 3
+    assert Config.default() == before

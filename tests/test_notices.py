@@ -241,3 +241,8 @@ def test_the_secret_changes_with_the_address_alone(ws):
     assert ws.notices.subscribe("pumps", Subscription(url="http://b.example/"), by="ada") != first
     with pytest.raises(UserError, match="No channel is set up"):
         ws.notices.test("hostile")
+
+
+def test_a_signature_is_that_of_other_programs():
+    """By openssl: printf '1.{}' | openssl dgst -sha256 -hmac secret."""
+    assert signature("secret", b"{}", at=1).startswith("t=1,v1=1122767b1")

@@ -207,7 +207,7 @@ def test_the_page_says_of_which_commits_results_are():
     assert Provenance.of([now, now]).of_commits == f"All of commit {here()['commit']}."
     both = Provenance.of([now, older])
     assert (both.older, both.stale) == (1, 0)
-    assert "1 of 2 results are of other commits, and nothing" in both.of_commits
+    assert "1 of 2 results come from other commits; by its hash" in both.of_commits
     assert "a1" in both.of_commits
     assert "STALE" not in both.of_commits
     assert "1 of 2 results are STALE" in Provenance.of([now, stale]).of_commits

@@ -167,6 +167,6 @@ def test_what_is_no_backup_is_refused_and_nothing_is_changed(folder, tmp_path, c
 def test_a_backup_overwrites_nothing(folder, tmp_path):
     out = tmp_path / "there"
     out.write_text("mine")
-    with pytest.raises(UserError, match="exists already"):
+    with pytest.raises(UserError, match="already exists"):
         back_up(folder / DATABASE, out)
     assert out.read_text() == "mine"

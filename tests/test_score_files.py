@@ -75,7 +75,7 @@ def test_what_stands_for_a_missing_name_can_be_said_when_rows_are_scored(folder,
 
 def test_kinds_are_listed_by_their_numbers(folder):
     told = run("info", folder / "m.eqsep").stdout
-    assert "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11" in told
+    assert "'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11'" in told
 
 
 def test_csv_is_quoted_alike_throughout(folder, tmp_path):

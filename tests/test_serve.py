@@ -17,6 +17,7 @@ from eqsep.detector import Config
 from eqsep.detector.model import Model
 from eqsep.detector.namer import Judges
 from eqsep.errors import UserError
+from eqsep.monitor import Watched
 from eqsep.serve import alarms, schema, watching
 from eqsep.serve import intake as intakes
 from eqsep.serve import ledger as ledgers
@@ -725,3 +726,8 @@ def test_a_model_that_cannot_be_served_is_refused(work, detector):
     with pytest.raises(Missing, match="does not exist"):
         work.intake.take("none", [{"x": 1.0}])
     assert replace(work.ledger.live("pump")).operation == "add"
+
+
+def test_strong_evidence_of_drift_stays_strong():
+    assert watching.evidence_of(Watched(martingale=20.0)) == "moderate"
+    assert watching.evidence_of(Watched(martingale=0.4, broken_at=9)) == "strong"

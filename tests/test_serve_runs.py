@@ -239,7 +239,7 @@ def test_the_api_says_what_a_run_needs(detector):
         kept = client.get(f"{url}/alarms").json()["alarms"] or [{"row": new[0]}]
         mixed = {"rows": [new[0], kept[0]["row"] | _windows(detector)], "labels": ["normal"] * 2}
         answer = client.post(f"{url}/learn", json=mixed)
-        assert "windows with every row, or with none" in answer.json()["error"]
+        assert "windows for every row, or for none" in answer.json()["error"]
         assert client.post(f"{url}/replay").json()["same_bits"]
 
 
@@ -251,7 +251,7 @@ def test_groups_that_are_no_column_cannot_be_served(work):
     rows = sensors()
     fit = Detector(**SETTINGS, window=3, config=Config.fast())
     beside = fit.fit(rows[VALUES], groups=rows["run"])
-    with pytest.raises(UserError, match="cannot say which run they are of"):
+    with pytest.raises(UserError, match="cannot say which run they belong to"):
         work.ledger.add("beside", beside, by="ada")
 
 

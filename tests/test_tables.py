@@ -274,7 +274,7 @@ def test_ids_are_dropped_and_the_reason_kept():
     assert list(encoder.dropped_) == ["id"]
     assert_array_equal(encoder.source_, [1])
     assert_array_equal(encoder.transform(frame[["x"]]), encoder.transform(frame))
-    with pytest.raises(ValueError, match=r"no column to encode.*max_new=1"):
+    with pytest.raises(ValueError, match=r"No column to encode.*max_new=1"):
         TableEncoder().fit(frame[["id"]])
     assert not TableEncoder(max_new=1).fit(frame).dropped_
     assert not TableEncoder().fit(frame[:20]).dropped_

@@ -117,14 +117,7 @@ class Config:
 
     @contextmanager
     def as_default(self) -> Iterator[Self]:
-        """While it is open, all detectors of this process without a config have this one.
-
-        Examples
-        --------
-        >>> from eqsep import Detector
-        >>> with Config.fast().as_default():
-        ...     detector = Detector().fit([[0.0], [1.0], [2.0], [3.0]] * 25)
-        """
+        """While it is open, all detectors of this process without a config have this one."""
         _defaults.append(self)
         try:
             yield self

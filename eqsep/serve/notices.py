@@ -105,11 +105,7 @@ class Delivery:
 
 
 def signature(secret: str, body: bytes, *, at: int) -> str:
-    """What the header of a webhook says: receivers compute the same, and compare.
-
-    >>> signature("secret", b"{}", at=1)[:16]
-    't=1,v1=1122767b1'
-    """
+    """What the header of a webhook says: receivers compute the same, and compare."""
     digest = hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256)
     return f"t={at},v1={digest.hexdigest()}"
 

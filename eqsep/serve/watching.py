@@ -191,11 +191,7 @@ def _read(state: bytes, detector: Detector) -> Monitor | None:
 
 
 def evidence_of(seen: Watched) -> str:
-    """How strong the evidence of drift is, in a word; once strong, it stays so.
-
-    >>> evidence_of(Watched(martingale=20.0)), evidence_of(Watched(martingale=0.4, broken_at=9))
-    ('moderate', 'strong')
-    """
+    """How strong the evidence of drift is, in a word; once strong, it stays so."""
     if seen.broken_at is not None:
         return "strong"
     return next(word for least, word in _WORDS.items() if seen.martingale >= least)

@@ -94,15 +94,7 @@ def application_asked_for() -> FastAPI:
 
 @contextmanager
 def running(ws: Workspace, *, limits: Limits | None = None) -> Iterator[str]:
-    """Run a service in a thread of this process, and yield its address.
-
-    Examples
-    --------
-    >>> from urllib.request import urlopen
-    >>> with running(Workspace("sqlite://")) as url:
-    ...     urlopen(f"{url}/health/live").read()
-    b'{"status":"live"}'
-    """
+    """Run a service in a thread of this process, and yield its address."""
     sock = Serving("", port=0).bound()
     server = uvicorn.Server(_config(create_app(ws, limits=limits), limits=limits))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
