@@ -155,3 +155,19 @@ def test_only_more_alarms_break_the_promise(shift, verdict):
     )[0]
     assert promise.verdict.word == verdict
     assert promise.low <= promise.measured <= promise.high
+
+
+@pytest.mark.parametrize(
+    ("alarms", "rows", "rank", "held_out", "words"),
+    [
+        (8, 1000, 10, 999, "kept"),
+        (2, 200, 10, 999, "cannot tell: about 730 normal rows are needed"),
+        (40, 1000, 10, 999, "broken"),
+        (20, 1000, 100, 9999, "broken, or bad luck: if the promise holds, 1 test in 200 gives"),
+        (24, 1000, 1, 99, "cannot tell: more than promised, but with so few held-out rows that"),
+        (24, 1000, 0, 50, "no promise was made"),
+    ],
+)
+def test_verdicts_on_a_promise_of_one_in_a_hundred(alarms, rows, rank, held_out, words):
+    found = kept_promise(alarms, rows, rate=0.01, rank=rank, held_out=held_out)
+    assert str(found.verdict).startswith(words)

@@ -273,7 +273,14 @@ def _by_kind(
     }
     true = {name: Share.counted(one.count, one.count + n_false) for name, one in recalls.items()}
     return [
-        AssessedKind(name, name in seen, recall, true[name], precision[name], roc[name])
+        AssessedKind(
+            name,
+            name in seen,
+            recall=recall,
+            precision=true[name],
+            average_precision=precision[name],
+            roc_auc=roc[name],
+        )
         for name, recall in recalls.items()
     ]
 

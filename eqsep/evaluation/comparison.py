@@ -173,7 +173,9 @@ def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
         wilcoxon = Statistic(*map(float, stats.wilcoxon(difference, zero_method="zsplit")))
     wins, ties, losses = (int(np.sum(np.sign(difference) == sign)) for sign in (1, 0, -1))
     gain = float(difference.mean())
-    return PairedComparison(names[0], names[1], wins, ties, losses, gain, wilcoxon)
+    return PairedComparison(
+        *names, wins=wins, ties=ties, losses=losses, mean_gain=gain, wilcoxon=wilcoxon
+    )
 
 
 def _values(table: Mapping[str, Any], *, at_least: int) -> tuple[list[str], np.ndarray]:

@@ -64,19 +64,6 @@ class Verdict:
     held-out rows does not explain that. "Kept": it reaches down to the promised rate, and ends
     below twice that rate. So at most 5 % of models that keep the promise are called broken, and at
     most 5 % of those with twice the rate kept. All else is "cannot tell".
-
-    >>> print(kept_promise(8, 1000, rate=0.01, rank=10, held_out=999).verdict)
-    kept
-    >>> print(kept_promise(2, 200, rate=0.01, rank=10, held_out=999).verdict)
-    cannot tell: about 730 normal rows are needed
-    >>> print(kept_promise(40, 1000, rate=0.01, rank=10, held_out=999).verdict)
-    broken
-    >>> print(kept_promise(20, 1000, rate=0.01, rank=100, held_out=9999).verdict)
-    broken, or bad luck: if the promise holds, 1 test in 200 gives this many alarms
-    >>> print(kept_promise(24, 1000, rate=0.01, rank=1, held_out=99).verdict)
-    cannot tell: more than promised, but with so few held-out rows that may be chance
-    >>> print(kept_promise(24, 1000, rate=0.01, rank=0, held_out=50).verdict)
-    no promise was made
     """
 
     word: str  #: "kept", "broken", "cannot tell" or "no promise was made".

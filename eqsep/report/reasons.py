@@ -67,7 +67,14 @@ def top_alarms(
     given, p_value = model.kind_of(picked).tolist(), model.p_value(picked).tolist()
     why = model.explain(picked, top=_REASONS)
     return tuple(
-        Alarm(names[i] if names else f"row {i + 1}", str(kind[i]), name, p, reasons, sizes[i])
+        Alarm(
+            row=names[i] if names else f"row {i + 1}",
+            label=str(kind[i]),
+            name=name,
+            p_value=p,
+            explanation=reasons,
+            alike=sizes[i],
+        )
         for i, name, p, reasons in zip(chosen.tolist(), given, p_value, why, strict=True)
     )
 
