@@ -171,11 +171,9 @@ def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
     wilcoxon = Statistic(len(difference) * (len(difference) + 1) / 4, 1.0)
     if difference.any():  # the ranks of zero differences are divided between both sides
         wilcoxon = Statistic(*map(float, stats.wilcoxon(difference, zero_method="zsplit")))
-    wins, ties, losses = (int(np.sum(np.sign(difference) == sign)) for sign in (1, 0, -1))
-    gain = float(difference.mean())
-    return PairedComparison(
-        *names, wins=wins, ties=ties, losses=losses, mean_gain=gain, wilcoxon=wilcoxon
-    )
+    signs, gain = {"wins": 1, "ties": 0, "losses": -1}, float(difference.mean())
+    counts = {name: int(np.sum(np.sign(difference) == sign)) for name, sign in signs.items()}
+    return PairedComparison(names[0], names[1], **counts, mean_gain=gain, wilcoxon=wilcoxon)
 
 
 def _values(table: Mapping[str, Any], *, at_least: int) -> tuple[list[str], np.ndarray]:
