@@ -717,6 +717,7 @@ STEPS: dict[str, Callable[[Said, Any], bool | None]] = {
         (one.right for one in leaks(said, "LeakingColumnWarning") if one.text[:40] in step.why),
         False,
     ),
+    "Act on this warning of the fit": lambda *_: None,  # that warning is judged above
     "Leave out the column": _leave_out,
     "Look for unlabelled anomalies": lambda said, _: said.caught() < 0.5 and finds_suspects(said),
     "Do not rely on the promise yet": lambda said, _: (
