@@ -724,6 +724,7 @@ STEPS: dict[str, Callable[[Said, Any], bool | None]] = {
         said.breaks_promise() if said.trial.in_order and said.detector.model_.rank else None
     ),
     "Measure the promise on later rows": lambda *_: None,
+    "Test the model itself": lambda *_: None,
     "Add normal rows": lambda said, _: is_short(said),
     "Label more rows of": _more_labels,
     "Allow more false alarms": _more_alarms,
