@@ -726,6 +726,7 @@ STEPS: dict[str, Callable[[Said, Any], bool | None]] = {
     "Measure the promise on later rows": lambda *_: None,
     "Test the model itself": lambda *_: None,
     "Add normal rows": lambda said, _: is_short(said),
+    "Add columns that show the anomalies": lambda said, _: said.caught() < 0.5,
     "Label more rows of": _more_labels,
     "Allow more false alarms": _more_alarms,
     "Label some anomalies": lambda said, _: not said.detector.kinds_,
