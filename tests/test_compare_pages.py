@@ -1,5 +1,6 @@
 """Two pages of a reproduction beside each other."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -30,5 +31,8 @@ def test_figures_of_both_pages_are_compared_by_their_place():
 
 def test_the_page_that_is_kept_can_be_read():
     kept = Path(__file__).parents[1] / "docs" / "_static" / "reproduction.html"
-    told = lines(kept.read_text("utf-8"), kept.read_text("utf-8"))
-    assert "nsl_kdd_full: 125 of 125 equal; all are" in told
+    compared = lines(kept.read_text("utf-8"), kept.read_text("utf-8"))
+    (table,) = (line for line in compared if line.startswith("nsl_kdd_full: "))
+    equal = re.fullmatch(r"nsl_kdd_full: (\d+) of \1 equal; all are", table)
+    assert equal is not None
+    assert int(equal[1]) > 100

@@ -251,6 +251,18 @@ def test_kinds_that_the_columns_hardly_show_are_named_with_chance(wide):
     assert "all seen kinds together, with an average precision of 0.038" in told.steps[0].why
 
 
+def test_labels_are_advised_for_unseen_kinds_that_look_normal(wide):
+    """More columns are not: a model with labels may well find them in those that there are."""
+    _, report = wide
+    near = replace(report.measured.seen[0], rows=30, precision=Interval(0.038, 0.022, 0.07, 0.019))
+    measured = replace(report.measured, seen=(), unseen=(near,))
+    assert "Label some anomalies" in steps(wide, measured=measured)
+    assert "Add columns that show the anomalies" not in steps(wide, measured=measured)
+    far = replace(near, precision=Interval(0.9, 0.8, 0.95, 0.019))
+    for changed in ({"unseen": (far,)}, {"doubted": True}):
+        assert "Label some anomalies" not in steps(wide, measured=replace(measured, **changed))
+
+
 def test_a_fit_weighs_what_it_warns_of(tmp_path):
     n = 400
     is_bad = np.arange(n) % 8 == 0

@@ -1,6 +1,6 @@
 """What a detector catches and what not, and what to do next, the most gain first."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eqsep.checks import CAUTIONS, DoubtedThresholdWarning, Finding, LeakingColumnWarning
@@ -61,6 +61,7 @@ def answer(
         *_near_chance(measured),
         *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
+        *_labels(learnt, measured),
         *(list(_luck(learnt, measured, kinds)) or _more_alarms(learnt, kinds, advised)),
         *_unmeasured(learnt, measured),
     )
@@ -112,23 +113,42 @@ def _warned(findings: Sequence[Finding], given: Sequence[str], words: Words) -> 
 
 
 def _near_chance(measured: Measured) -> Iterator[Step]:
-    """Kinds that the columns hardly show: all together, or some of them."""
+    """Seen kinds that the columns hardly show: all together, or some of them."""
     if measured.doubted:  # anomalies among the other rows count as false
         return
-    kinds = {one.kind: one for one in (*measured.seen, *measured.unseen)}
-    if len(measured.seen) == len(kinds) > 1 and _is_near_chance(measured.together["seen"]):
-        kinds = {"all seen kinds together": measured.together["seen"]}
-    near = [
-        f"{name}, with an average precision of {one.precision}"
-        for name, one in kinds.items()
-        if _is_near_chance(one)
-    ]
-    if near:
+    seen = {one.kind: one for one in measured.seen}
+    if len(seen) > 1 and _is_near_chance(measured.together["seen"]):
+        seen = {"all seen kinds together": measured.together["seen"]}
+    if near := _those_near_chance(seen):
         why = (
-            f"These columns hardly show {'; '.join(near)}. Add columns in which such rows differ "
+            f"These columns hardly show {near}. Add columns in which such rows differ "
             f"from normal ones, or check their labels."
         )
         yield Step(NEAR_CHANCE, why)
+
+
+def _labels(learnt: Learnt, measured: Measured) -> Iterator[Step]:
+    """Labels of anomalies: of kinds that are hardly told from normal rows, or of any at all."""
+    near = _those_near_chance({one.kind: one for one in measured.unseen})
+    if near and not measured.doubted:
+        why = (
+            f"The model has learnt no row of some kinds, and hardly tells them from normal rows: "
+            f"{near}. Label some of them and fit again."
+        )
+        yield Step("Label some anomalies", why)
+    elif not learnt.seen:
+        why = (
+            "All rows were taken as normal, so this page cannot say what is caught: label some "
+            "anomalies and fit with the labels, or measure with eqsep test."
+        )
+        if measured.unseen:
+            why = "All rows were taken as normal. Fit with labelled anomalies to have them named."
+        yield Step("Label some anomalies", why)
+
+
+def _those_near_chance(kinds: Mapping[str, FoundKind]) -> str:
+    near = {name: one.precision for name, one in kinds.items() if _is_near_chance(one)}
+    return "; ".join(f"{name}, with an average precision of {one}" for name, one in near.items())
 
 
 def _is_near_chance(one: FoundKind) -> bool:
@@ -201,14 +221,8 @@ def _more_alarms(
 
 
 def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:
-    """Unseen kinds, or any kinds at all, that were not measured."""
-    if not learnt.seen:
-        yield Step(
-            "Label some anomalies",
-            "All rows were taken as normal, so this page cannot say what is caught: label some "
-            "anomalies and fit with the labels, or measure with eqsep test.",
-        )
-    elif not measured.unseen and len(learnt.seen) > 1:
+    """Unseen kinds that were not measured."""
+    if not measured.unseen and len(learnt.seen) > 1:
         yield Step(
             "Measure what is found of kinds never seen",
             "No kind was left out of training: eqsep evaluate trains on one kind at a time and "
