@@ -128,7 +128,7 @@ def _near_chance(measured: Measured) -> Iterator[Step]:
 
 
 def _labels(learnt: Learnt, measured: Measured) -> Iterator[Step]:
-    """Labels of anomalies: of kinds that are hardly told from normal rows, or of any at all."""
+    """Labels of kinds that are hardly ranked above normal rows, or of any anomalies at all."""
     near = _those_near_chance({one.kind: one for one in measured.unseen})
     if near and not measured.doubted:
         why = (
