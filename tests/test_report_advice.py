@@ -220,7 +220,7 @@ def test_a_kind_that_is_missed_is_shown_with_the_share_that_is_caught(wide):
     told = answer(detector, learnt=report.learnt, measured=measured, columns=())
     shown = replace(report, measured=measured, answer=told, columns=report.columns[:1])
     text = [p["text"] for p in Page(html(shown)).all("p")]
-    assert "Mostly missed: yes (15% caught) (never seen)." in text
+    assert "Mostly missed: 'yes' (15% caught) (never seen)." in text
 
 
 def test_kinds_that_the_columns_hardly_show_are_named_with_chance(wide):

@@ -87,6 +87,21 @@ def test_numbers_as_labels_are_told_in_words_and_standard_input_is_read_once(row
     assert "eqsep evaluate" in read.whole
 
 
+def test_a_kind_that_says_nothing_by_itself_is_shown_with_its_column(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{x + 6 * (i % 10 == 0):.3f},{'ny'[i % 10 == 0]}"
+        for i, x in enumerate(rng.normal(size=600))
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["x,fraud", *lines]))
+    words = ("--label", "fraud", "--normal", "n", "--out", tmp_path / "m")
+    result = run("fit", tmp_path / "t.csv", *words, "--report", tmp_path / "page.html", *FAST)
+    assert result.exit_code == 0, result.output
+    read = Page((tmp_path / "page.html").read_text())
+    assert "fraud = y" in {line[0] for line in read.rows("Average precision by kind")}
+    assert "<strong>y</strong>" not in read.whole
+
+
 def test_several_labels_of_normal_rows_are_all_named(rows):
     path, head = rows.parent / "report.html", rows.read_text().splitlines()[0]
     lines = rows.read_text().splitlines()[1:]

@@ -21,7 +21,7 @@ from eqsep.cli import inputs, options
 from eqsep.cli.console import Screen, in_command, opt, print_warnings, progress, sentence
 from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.models import print_summary
-from eqsep.cli.project import NAME, current_project, quoted_column
+from eqsep.cli.project import NAME, current_project, known_label, quoted_column
 from eqsep.detector import Detector
 from eqsep.detector.closedness import outermost
 from eqsep.detector.holdout import Grouping
@@ -229,7 +229,7 @@ def write_fit_report(
     by_file = project is not None and project.gives("drop")
     asked = dict.fromkeys(spec.drop, f"by drop in {NAME}" if by_file else "by --drop")
     learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
-    write_report(replace(report, learnt=learnt), path)
+    write_report(replace(report, learnt=learnt), path, label=known_label())
     return report
 
 

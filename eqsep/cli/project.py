@@ -114,10 +114,14 @@ current_project: ContextVar[Project | None] = ContextVar("current_project", defa
 label_column: ContextVar[str | None] = ContextVar("label_column", default=None)  # of the command
 
 
+def known_label() -> str | None:
+    """The label column of the command, or of the project."""
+    project = current_project.get()
+    return label_column.get() or (None if project is None else project.values.get("label"))
+
+
 def shown_kind(kind: str) -> str:
-    """A kind as people read it, with the label column of the command, or of the project."""
+    """A kind as people read it, with the label column where that helps."""
     from eqsep.detector.namer import kind_text  # slow to import
 
-    project = current_project.get()
-    known = None if project is None else project.values.get("label")
-    return kind_text(kind, label_column.get() or known)
+    return kind_text(kind, known_label())

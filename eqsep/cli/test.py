@@ -17,7 +17,7 @@ from eqsep.arrays import objects
 from eqsep.cli import console, inputs, options
 from eqsep.cli.console import Screen, flag, format_counts, interval, opt, print_warnings, table
 from eqsep.cli.inputs import InputSpec, load_detector
-from eqsep.cli.project import shown_kind
+from eqsep.cli.project import known_label, shown_kind
 from eqsep.detector import Detector, learnt_before
 from eqsep.detector.calibration import NO_PROMISE
 from eqsep.detector.runs import Runs
@@ -94,8 +94,8 @@ def print_report(
 ) -> None:
     """Write the report with its command to a path, if given, and show what was found."""
     found = replace(found, command=options.this_command(context))
-    if path is not None:
-        write_report(found, path)  # before printing, which a closed pipe may end
+    if path is not None:  # before printing, which a closed pipe may end
+        write_report(found, path, label=known_label())
     console = Screen()
     show(console, found)
     if path is not None:

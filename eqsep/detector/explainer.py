@@ -19,6 +19,7 @@ from eqsep.tables.reading import Column, Table
 _AT_ONCE = 256  # rows
 _ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it hold is rounding
 _LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
+_USUAL = 0.9  # of the kept normal rows: those with higher scores explain no alarm
 _NEAR = 50  # normal rows around a row
 _FEW = 0.1  # of them have a value as far out, if it is unusual
 _MOST = 0.5  # of the difference in score
@@ -47,7 +48,7 @@ class Explanation:
     base: float  #: the score of the nearest normal row
     reasons: tuple[Reason, ...]  #: the columns that add most, in that order
     rest: float  #: what all other columns add together
-    nearest_normal: dict[str, str]  #: its values; it is one of those kept that raise no alarm
+    nearest_normal: dict[str, str]  #: its values; those of a kept row with a low score, no alarm
     nearest_kind: str | None  #: the seen kind that the row is most like; None if no kind was seen
     likeness: float  #: how much it is like that kind: about 1 for a row of it, 0 for none
     combined: bool = False  #: of an alarm: whether columns with unusual values add less than half
@@ -85,7 +86,7 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explainer:
-    """Compares rows with kept normal rows that raise no alarm."""
+    """Compares rows with kept normal rows that have low scores."""
 
     plan: Plan
     score: Score
@@ -166,13 +167,15 @@ class Explainer:
 
     @cached_property
     def _normal(self) -> tuple[np.ndarray, np.ndarray]:
-        """The normal rows that are kept and raise no alarm, encoded, and their scores."""
+        """The nine tenths of kept normal rows with the lowest scores, encoded, and these scores.
+
+        The others hardly differ from an alarm: compared with them, the cause of its score is lost.
+        """
         terms = self.plan.terms
         rows = np.concatenate([terms.landmarks[terms.is_normal], self.calibrating])
         scores = self.score(rows)
-        usable = scores <= self.threshold
-        if not usable.any():
-            usable[:] = True
+        highest = min(self.threshold, np.quantile(scores, _USUAL, method="higher"))
+        usable = scores <= max(highest, scores.min())
         return rows[usable], scores[usable]
 
     @cached_property

@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from eqsep import __version__
+from eqsep.detector.namer import kind_text
 from eqsep.files import written_whole
 from eqsep.report.assessments import AssessmentReport
 from eqsep.report.detectors import DetectorReport
@@ -21,17 +22,17 @@ Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport |
 _WHOLE = re.compile(r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)")
 
 
-def html(report: Report) -> str:
+def html(report: Report, *, label: str | None = None) -> str:
     """The page as one text: styles and pictures are in it, and nothing is fetched."""
     from eqsep.report import pictures  # matplotlib is slow to import, and only needed here
 
-    page = _environment().get_template(report.template)
+    page = _environment(label).get_template(report.template)
     return page.render(report=report, draw=pictures, version=__version__)
 
 
 @cache
-def _environment() -> Environment:
-    """Templates, each compiled once."""
+def _environment(label: str | None = None) -> Environment:
+    """Templates, each compiled once, for labels of that column."""
     loader = PackageLoader("eqsep.report", ".")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
@@ -39,6 +40,7 @@ def _environment() -> Environment:
         "share": lambda value, digits=1: f"{value:.{digits}%}",
         "number": number,
         "signed": partial(number, sign="+"),
+        "kind": partial(kind_text, column=label),
         "word": shlex.quote,
         "literal": repr,
         "split_whole": _WHOLE.split,
@@ -46,8 +48,10 @@ def _environment() -> Environment:
     return environment
 
 
-def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
+def write_report(report: Report, path: str | os.PathLike[str], *, label: str | None = None) -> Path:
     """Write the page to `path`, whole or not at all, and return the path.
+
+    Kinds that say nothing by themselves, such as "no", are shown with the column `label`.
 
     >>> import tempfile
     >>> import numpy as np
@@ -59,7 +63,7 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
     ...     write_report(report, Path(folder) / "report.html").read_text()[:15]
     '<!DOCTYPE html>'
     """
-    page = html(report).encode()
+    page = html(report, label=label).encode()
     with written_whole(path) as file:
         file.write(page)
     return Path(path)
