@@ -2,8 +2,8 @@
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from paper.cells import Cell, Results, write_text
 from paper.claims import CLAIMS, HEADLINES, NAME, Claims
-from paper.claims.claim import Told
-from paper.comparison import Comparison, Line, compare
+from paper.claims.claim import Told, tell
+from paper.comparison import CIRCLES, Comparison, Line, compare
 from paper.figures import FIGURES, Figure
 from paper.plan import Plan, Table
 from paper.provenance import Provenance
 from paper.tables import TABLES
-from paper.verdicts import JUDGED, WORDS
+from paper.verdicts import JUDGED, LEVEL, WORDS
 
 HOLDS = {"agrees": "holds", "differs": "does not hold"}  # any other verdict: open
 MARKDOWN, HTML = "reproduction.md", "reproduction.html"
@@ -42,10 +42,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class Headline:
-    """A main claim of the paper: whether it holds, by which figure, and where the claim stands."""
+    """A main claim of the paper: whether it holds, by which figure, and where the claim stands.
+
+    `again` is whether it holds with the plan's second protocol; empty where that says nothing.
+    """
 
     says: str
     word: str
+    again: str
     figure: str
     link: str
 
@@ -54,8 +58,9 @@ class Headline:
 class Report:
     """All that a page shows.
 
-    `lacking` of the `planned` cells have no result yet. `archive` is the SHA-256 of the archive
-    that has all of them.
+    `lacking` of the `planned` cells have no result yet. `again` has the verdicts on claims with the
+    second protocol, where its cells are planned. `archive` is the SHA-256 of the archive that has
+    all of them.
     """
 
     plan: Plan
@@ -65,6 +70,7 @@ class Report:
     provenance: Provenance
     planned: int
     lacking: int
+    again: Mapping[str, str] = field(default_factory=dict)
     archive: str = ""
 
     @property
@@ -80,6 +86,7 @@ class Report:
             Headline(
                 says=says,
                 word=HOLDS.get(found[name].verdict.word, "open"),
+                again=HOLDS.get(self.again[name], "open") if name in self.again else "",
                 figure=_decisive(found[name]),
                 link=f"claim-{anchor(name)}",
             )
@@ -114,7 +121,11 @@ class Report:
     def _verdicts(self, protocol: str) -> str:
         """How many figures have each verdict, with and without repeats, and how many methods."""
         agree, differ, open_ = (self.counted(word, protocol=protocol) for word in JUDGED)
-        near = sum(t.count_near("cannot tell", protocol=protocol) for t in self.comparisons)
+        close, near = (
+            sum(table.count_near(word, protocol=protocol) for table in self.comparisons)
+            for word in ("differs", "cannot tell")
+        )
+        tested = [word for word in self._tested(protocol) if word in JUDGED]
         final = sum(table.count_final(protocol=protocol) for table in self.comparisons)
         distinct = [line.by(protocol).word for line in self.distinct]
         shifts = [s.verdict.word for table in self.comparisons for s in table.shifts[protocol]]
@@ -125,10 +136,22 @@ class Report:
         )
         return (
             f"Under the {protocol} protocol {agree} agree with ours, {differ} differ and {open_} "
-            f"cannot be judged; in {near} of these the two means are within the margin, and "
-            f"{final} would stay open with any number of our runs. Counting each figure once: "
-            f"{once}. Judging each method in a table as a whole ({len(shifts)} means): {pooled}."
+            f"cannot be judged. The two means are within the margin in {close} of those that "
+            f"differ and {near} of those that cannot be judged; {final} of the latter would stay "
+            "open with any number of our runs, if our means stay where they are. Of "
+            f"{len(tested)} figures that are judged by a test {tested.count('differs')} differ, "
+            f"up to {int(LEVEL * len(tested))} by chance. Counting each figure once: {once}. "
+            f"Judging each method in a table as a whole ({len(shifts)} means): {pooled}."
         )
+
+    def _tested(self, protocol: str) -> list[str]:
+        """The verdicts on means of runs or draws, where others are equal when rounded or not."""
+        return [
+            line.by(protocol).word
+            for table in self.comparisons
+            for entry, line in zip(TABLES[table.name].entries(), table.lines, strict=True)
+            if entry.measurement.seeds > 1 or entry.measurement.dataset == CIRCLES
+        ]
 
     @property
     def distinct(self) -> tuple[Line, ...]:
@@ -188,7 +211,19 @@ def report(
         provenance=Provenance.of(results.made(), commit=commit),
         planned=len(cells),
         lacking=lacking,
+        again=_again(cells, plan, results) if NAME in names else {},
     )
+
+
+def _again(cells: set[Cell], plan: Plan, results: Results) -> dict[str, str]:
+    """The verdicts with the second protocol, on claims with nothing that the page lacks."""
+    if len(plan.protocols) < 2:
+        return {}
+    second = replace(plan, protocols=plan.protocols[1:])
+    told = (
+        tell(claim, second, results) for claim in CLAIMS.claims if cells >= {*claim.cells(second)}
+    )
+    return {one.claim.name: one.verdict.word for one in told}
 
 
 def write_pages(found: Report, out: Path) -> tuple[Path, Path]:
@@ -222,8 +257,10 @@ def anchor(name: str) -> str:
 def _decisive(told: Told) -> str:
     """How many contrasts agree, and one that shows the verdict: the first that has its word."""
     shown = [line for line in told.lines if line.ours and line.verdict == told.verdict.word]
-    example = f"; {shown[0].words}: {shown[0].ours}" if shown else ""
-    return f"{told.verdict.reason}{example}"
+    if not shown:
+        return told.verdict.reason
+    example = "for example, " if len(shown) > 1 else ""
+    return f"{told.verdict.reason}; {example}{shown[0].words}: {shown[0].ours}"
 
 
 def number(value: float | None, digits: int) -> str:

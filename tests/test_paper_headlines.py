@@ -1,10 +1,13 @@
 """The first screen of the page: the paper's main claims, and what theory says of four of them."""
 
+import re
+
 import pytest
 
+from paper.archive import KEPT
 from paper.cells import Results, write_result
 from paper.claims import CLAIMS, HEADLINES, theory
-from paper.page import html, markdown, report
+from paper.page import HTML, html, markdown, report
 from paper.plan import Plan
 
 PLAN = Plan(quick=True)
@@ -65,4 +68,45 @@ def test_pages_begin_with_the_headlines_and_link_to_the_claims(out):
     for main in found.headlines:
         assert f'href="#{main.link}"' in page
         assert f'id="{main.link}"' in page
-    assert "| One neuron without hidden layers learns XOR | holds |" in markdown(found)
+    assert "| One neuron without hidden layers learns XOR | holds | – |" in markdown(found)
+
+
+def test_a_claim_is_judged_by_the_corrected_protocol_as_well(tmp_path):
+    """Equality raises the areas of one-vs-set with one protocol and not with the other."""
+    names = ["nsl_kdd_full", "claims"]
+    claim = next(c for c in CLAIMS.claims if c.name == "one-vs-set by equality")
+    for protocol in PLAN.protocols:
+        plan = Plan((protocol,), quick=True)
+        for cell in claim.cells(plan):
+            area = 0.5 + 0.1 * (cell.method == "OVS-RBF-ES" and protocol == "corrected")
+            keys = {v.measurement.key for c in claim.contrasts for v in c.values}
+            metric = {"paper": "trapezoid", "corrected": "average precision"}[protocol]
+            values = {
+                key.format(metric=metric): [area if "dos" not in key else 0.9] for key in keys
+            }
+            write_result(cell, tmp_path, {"values": values, "more": {}} | MADE)
+    found = report(names, PLAN, tmp_path, draw=False)
+    word = {told.claim.name: told.verdict.word for told in found.claims}
+    assert (word[claim.name], found.again[claim.name]) == ("differs", "agrees")
+    assert "XOR" not in found.again, "theory has one protocol"
+    assert claim.name not in report(["claims"], PLAN, tmp_path, draw=False).again
+
+
+def test_the_text_has_the_counts_of_the_page_that_is_kept():
+    """Counts by the paper's protocol: the words of the page may differ from those of the text."""
+    page = re.sub(r"<[^>]*>", "", KEPT.with_name(HTML).read_text("utf-8"))
+    counted = {
+        r"(\d+) published figures: (\d+) appear in a second table as well and (\d+) have": 3,
+        r"Under the paper protocol (\d+) agree with ours, (\d+) differ and (\d+) cannot": 3,
+        r"(\d+) (?:of the latter )?would stay open": 1,
+        r"Under the corrected protocol (\d+) agree with ours, (\d+) differ and (\d+)": 3,
+        r"A constant or random score would agree with (\d+)": 1,
+        r"Of (\d+) claims that compare figures, (\d+) agree with ours, (\d+) differ, (\d+)": 4,
+    }
+    text = (KEPT.parents[1] / "reproduction.md").read_text("utf-8")
+    paragraph = re.search(r"^At its top: .*$", text, re.M)[0]
+    said = iter(re.findall(r"\d+", paragraph))
+    for pattern, n in counted.items():
+        counts = re.search(pattern, page).groups()
+        assert len(counts) == n
+        assert all(count in said for count in counts), f"{counts} of the page are not in the text"

@@ -44,8 +44,8 @@ HEADLINES = {
     "VC dimension": "The VC dimension of strict equality separators in R^n is 2n + 1",
     "VC dimension with a margin": "With a margin it is at most 2n + 3",
     "closing numbers": "n equality separators enclose a region of R^n, halfspaces need n + 1",
-    "competitive with the SVM": "On two Gaussians, which a halfspace separates, equality "
-    "separators are as good as an SVM",
+    "competitive with the SVM": "On two Gaussians in the plane, which a halfspace separates, "
+    "equality separators with the squared loss are as good as an SVM",
     "RQ1, shallow": "On the circles a kernel equality separator finds unseen anomalies better "
     "than halfspaces and trees",
     "RQ1, networks": "So do networks with equality separation and RBF activations",
