@@ -274,6 +274,13 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence(make, told, folder, tabl
         make(folder, table)
 
 
+def test_a_detector_with_windows_is_refused(folder):
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    detector = Detector(window=5, **FAST).fit(rows, time=np.arange(300.0))
+    with pytest.raises(UserError, match="Windows go on from row to row"):
+        score(detector, folder)
+
+
 def test_columns_that_cannot_be_kept_are_refused(folder, X, table):
     detector = Detector(**FAST).fit(X, table.column("kind"))
     with pytest.raises(ValueError, match="Cannot keep the column 'id'"):
