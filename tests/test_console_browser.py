@@ -281,6 +281,7 @@ def test_keys_move_select_judge_and_undo(served, page):
     page.goto("/m/pumps/inbox?by=alarm&kind=leak")
     page.keyboard.press("1")
     expect(page.locator("#say")).to_have_text("Choose an alarm first: press j to move, x to select")
+    assert page.locator("#say").bounding_box()["width"] > 100  # seen, not only heard
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("tr.here")).to_have_count(1)
@@ -447,6 +448,19 @@ def test_figures_and_counts_follow_verdicts(page):
     expect(page.locator("#total")).to_have_text("2 alarms")
     page.keyboard.press("u")
     expect(leaks).to_have_text("leak (3)")
+
+
+@pytest.mark.extra
+def test_a_service_that_is_gone_is_seen(served):
+    with served.browser.new_context(
+        base_url=served.home, storage_state=served.signed_in
+    ) as context:
+        page = context.new_page()
+        page.goto("/m/pumps/inbox?by=alarm&kind=leak")
+        context.set_offline(True)
+        page.keyboard.press("j")
+        page.keyboard.press("2")
+        expect(page.locator(".toast")).to_contain_text("The service is not responding")
 
 
 @pytest.mark.extra
