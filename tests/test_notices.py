@@ -155,6 +155,9 @@ def test_a_receiver_that_never_answers_is_given_up(ws, monkeypatch):
     quick.test("pumps")
     quick.tick()
     assert quick.deliveries("pumps")[0].error == "ConnectionRefusedError: Connection refused"
+    quick.subscribe("pumps", Subscription(url=url), by="ada")
+    quick.tick()  # at once, as the address may be another
+    assert states(ws) == [("test", "waiting", 2), ("test", "failed", 7)]
 
 
 def test_a_digest_has_all_events_and_is_sent_again_later(ws):

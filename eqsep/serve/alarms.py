@@ -142,6 +142,8 @@ class Filter(Asked):
             found.append(table.at >= self.since)
         if self.until is not None:
             found.append(table.at < self.until)
+        if bool(self.column) != (self.value is not None):
+            raise UserError("To filter by a value, choose both a column and a value.")
         if self.column and self.value is not None:
             found.append(_holds(self.column, self.value))
         return found

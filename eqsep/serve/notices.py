@@ -145,6 +145,9 @@ class Notices:
                 secret = kept.secret
             connection.execute(delete(table).where(mine))
             connection.execute(insert(table).values(model=name, secret=secret, **values))
+            failed = update(schema.deliveries).filter_by(model=name, state=WAITING)
+            failed = failed.where(schema.deliveries.c.attempts > 0)
+            connection.execute(failed.values(due=now()))  # it may work now
             channels = {"webhook": host, "email": wanted.mail_to}
             connection.execute(audit_entry(by, "notices", model=name, **channels))
         return secret
