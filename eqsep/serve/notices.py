@@ -44,7 +44,7 @@ _LATEST = 86_400.0  # seconds: older incidents are not new
 _MOST_IN_MAIL = 200  # events
 _SCHEMES = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 _WORDS = {
-    INCIDENT: "{kind}: {alarms}, highest score {score:.3f}",
+    INCIDENT: "{kind}: {counted}, highest score {score:.3f}",
     NEW_KIND: "new kind: {kind}",
     DRIFT: "drift: {message}",
     TEST: "a test",
@@ -317,11 +317,9 @@ def _reason(error: Exception) -> str:
 def _line(notice: dict[str, Any]) -> str:
     """A notice in an e-mail."""
     detail = notice["detail"]
-    if notice["event"] == INCIDENT:
-        n, entity = detail["n_alarms"], detail["entity"]
-        alarms = "1 alarm" if n == 1 else f"{n} alarms"
-        detail = detail | {"alarms": alarms if entity is None else f"{alarms} of {entity}"}
-    return f"{_WORDS[notice['event']].format(**detail)}  {notice['path']}\n"
+    n, entity = detail.get("n_alarms"), detail.get("entity")
+    counted = ("1 alarm" if n == 1 else f"{n} alarms") + (f" of {entity}" if entity else "")
+    return f"{_WORDS[notice['event']].format(counted=counted, **detail)}  {notice['path']}\n"
 
 
 def _payload(row: Any) -> dict[str, Any]:

@@ -135,9 +135,7 @@ class Assets:
         folder = Path(__file__).parent / "static"
         found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.*"))}
         types = {name: _TYPES.get(path.suffix) for name, path in found.items()}
-        self.files = {
-            name: (found[name].read_bytes(), kind) for name, kind in types.items() if kind
-        }
+        self.files = {n: (found[n].read_bytes(), kind) for n, kind in types.items() if kind}
 
     def address(self, name: str) -> str:
         """The address of a file, with a hash of its content."""
