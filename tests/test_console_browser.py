@@ -5,6 +5,7 @@ Needs Debian's chromium; its own download of a browser is not used.
 
 import shutil
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sqlalchemy import delete
 from eqsep import KernelEqualitySeparator
 from eqsep.serve import schema
 from eqsep.serve.alarms import Filter
+from eqsep.serve.notices import Subscription
 from eqsep.serve.web.limits import Limits
 from eqsep.serve.web.server import running
 
@@ -281,6 +283,7 @@ def test_keys_move_select_judge_and_undo(served, page):
     page.goto("/m/pumps/inbox?by=alarm&kind=leak")
     page.keyboard.press("1")
     expect(page.locator("#say")).to_have_text("Choose an alarm first: press j to move, x to select")
+    assert page.locator("#say").bounding_box()["width"] > 100  # seen, not only heard
     page.keyboard.press("j")
     page.keyboard.press("j")
     expect(page.locator("tr.here")).to_have_count(1)
@@ -450,6 +453,19 @@ def test_figures_and_counts_follow_verdicts(page):
 
 
 @pytest.mark.extra
+def test_a_service_that_is_gone_is_seen(served):
+    with served.browser.new_context(
+        base_url=served.home, storage_state=served.signed_in
+    ) as context:
+        page = context.new_page()
+        page.goto("/m/pumps/inbox?by=alarm&kind=leak")
+        context.set_offline(True)
+        page.keyboard.press("j")
+        page.keyboard.press("2")
+        expect(page.locator(".toast")).to_contain_text("The service is not responding")
+
+
+@pytest.mark.extra
 def test_going_back_asks_first(served, page):
     ws = served.console.ws
     alarm = ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
@@ -476,6 +492,20 @@ def test_alarms_that_arrive_are_told_and_do_not_disturb(served, page):
     page.get_by_role("link", name="Show 2 new alarms").click()
     expect(page.locator(".alarms tbody tr")).to_have_count(2)
     ws.purging.purge("pumps", "m9", by="test")
+
+
+@pytest.mark.extra
+def test_the_result_of_a_test_notice_appears_by_itself(served, page):
+    notices = served.console.ws.notices
+    notices.subscribe("pumps", Subscription(url="http://127.0.0.1:9/hook"), by="test")
+    page.clock.install()
+    page.goto("/settings?model=pumps")
+    page.get_by_role("button", name="Send a test").click()
+    expect(page.locator("#deliveries")).to_contain_text("next attempt")
+    notices.tick()
+    page.clock.run_for(6_000)
+    expect(page.locator("#deliveries")).to_contain_text("Connection refused")
+    notices.subscribe("pumps", Subscription(), by="test")
 
 
 @pytest.mark.extra
@@ -585,8 +615,17 @@ def test_the_watch_draws_its_picture(served, page):
         for ago in (120, 180, 240):
             same = [row for row in known if row["minute"] == first]
             connection.execute(counts.insert(), [row | {"minute": first - ago} for row in same])
+    session = page.context.new_cdp_session(page)
+    session.send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kathmandu"})
+    page.add_init_script("""{
+      const context = CanvasRenderingContext2D.prototype, { fillText } = context;
+      window.drawn = [];
+      context.fillText = function (...all) { drawn.push(all[0]); fillText.apply(this, all); };
+    }""")
     page.goto("/m/pumps/watch")
     expect(page.locator(".plot canvas")).to_be_visible()
+    page.wait_for_function("drawn.length > 0")
+    assert f"{datetime.fromtimestamp(first - 180, UTC):%H:%M}" in page.evaluate("drawn")
     page.get_by_text("As a table").click()
     expect(page.get_by_role("table", name="Rows and alarms per minute")).to_be_visible()
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from types import SimpleNamespace
 
 import pytest
-from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
+from consoled import COLUMN, ENTITY, KIND, VALUE, consoled, pump_rows
 from fastapi.testclient import TestClient
 from sqlalchemy import delete, insert, select
 
@@ -147,7 +147,7 @@ def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_coun
     assert f"since version {status.version} went live" in page
     seen = replace(seen, far=None)  # too few rows
     page = client.get("/m/pumps/watch").text
-    assert page.count("<td>not judged yet</td>") == 2
+    assert page.count("<td>too few rows yet</td>") == 2
 
 
 def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
@@ -391,7 +391,9 @@ def test_filters_choose_and_refuse(client):
     assert client.get("/m/pumps/inbox?state=quiet&entity=m1").text.count('name="id"') > 10
     bad = client.get("/m/pumps/inbox?min_score=high")
     assert (bad.status_code, "valid number" in bad.text) == (422, True)
-    for wrong in ("state=gone", "by=week", "since=noon"):
+    gone = client.get("/m/pumps/inbox?entity=m77").text
+    assert '<a href="/m/pumps/entity?name=m77">all stored rows of m77</a>' in gone
+    for wrong in ("state=gone", "by=week", "since=noon", "value=BR", "column=heat"):
         assert client.get(f"/m/pumps/inbox?{wrong}").status_code == 422
 
 
@@ -420,6 +422,15 @@ def test_alarms_of_an_entity_are_one_line_of_the_inbox(console, client):
     told = post(client, "/m/pumps/preview", id=together, choice="verdict:expected").text
     assert "12 alarms as" in told
     assert "No longer an incident" in client.get("/m/pumps/incidents/1").text
+
+
+def test_an_incident_shows_all_names_of_its_alarms(console, client):
+    rows = pump_rows((-7, -7), 2, seed=5, machine="m8") + pump_rows((6, 0), 3, seed=4, machine="m8")
+    first = console.ws.intake.take("pumps", rows)[0].id
+    for path in ("/m/pumps/inbox", f"/m/pumps/incidents/{first}"):
+        page = client.get(path).text
+        assert '>leak</span> <span class="muted small nowrap">+ 2 unseen</span>' in page
+    console.ws.purging.purge("pumps", "m8", by="test")
 
 
 def test_alarms_over_time_are_bars_that_lead_to_their_alarms(console, client):
@@ -547,6 +558,7 @@ def test_an_admin_sets_who_is_told_and_sees_what_was_sent(console, client):
     console.ws.notices.tick()
     page = client.get("/settings?model=pumps").text
     assert "1 attempt: ConnectionRefusedError: Connection refused" in page
+    assert page.count("next attempt ") == 2
     assert_no_inline(page)
     for wrong in ({"url": "file:///etc"}, {"min_score": "high"}, {"event": "all"}):
         assert post(client, "/m/pumps/notices", **{**fields, **wrong}).status_code == 422
@@ -562,12 +574,15 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     needed = console.ws.verdicts.preview([alarm.id], "false alarm").n_needed
     assert f"Judging about {needed} similar rows as normal would bring it below" in page
     assert f"Or exempt alarms like #{alarm.id}</h2>" in page
+    assert "Without a range, all alarms of the entity are exempt" in page
     assert 'name="entity" value="m2"' in page
     assert re.findall(r"<option>(heat|load|machine)</option>", page) == ["heat", "load"]
     fields = {"entity": "m2", "column": "heat", "low": "5", "high": "", "days": "7", "note": VALUE}
     told = post(client, "/m/pumps/exemptions", **fields).text
     assert "3 open alarms left the inbox" in told
-    assert '<span class="chip">exempt</span>' in client.get(f"/m/pumps/alarms/{alarm.id}").text
+    assert '<a href="/m/pumps/verdicts#exempt-title">See or revoke' in told
+    page = client.get(f"/m/pumps/alarms/{alarm.id}").text
+    assert '<a class="chip" href="/m/pumps/verdicts#exempt-title">exempt</a>' in page
     listed = client.get("/m/pumps/verdicts").text
     assert "<td>heat from 5" in listed
     assert_no_inline(listed)
@@ -594,6 +609,7 @@ def test_a_kind_is_renamed_on_the_page_of_the_model(console, client):
     before = console.ws.ledger.live("pumps")
     page = post(client, "/m/pumps/kinds", old="leak", new="seal leak").text
     assert "leak is now seal leak" in page
+    assert "Merged kinds stay merged, unless an admin reverts" in page
     assert len(open_alarms(console, kind="seal leak")) == 3
     assert post(client, "/m/pumps/kinds", old="gone", new="x").status_code == 422
     looks = signed_in(console, "view")

@@ -155,6 +155,9 @@ def test_a_receiver_that_never_answers_is_given_up(ws, monkeypatch):
     quick.test("pumps")
     quick.tick()
     assert quick.deliveries("pumps")[0].error == "ConnectionRefusedError: Connection refused"
+    quick.subscribe("pumps", Subscription(url=url), by="ada")
+    quick.tick()  # at once, as the address may be another
+    assert states(ws) == [("test", "waiting", 2), ("test", "failed", 7)]
 
 
 def test_a_digest_has_all_events_and_is_sent_again_later(ws):
@@ -168,6 +171,7 @@ def test_a_digest_has_all_events_and_is_sent_again_later(ws):
         ws.notices.tick(at)
         ws.verdicts.give(numbers, "true", kind="dry run", by="ada")
         ws.intake.take("pumps", pump_rows((6, 0), 2, seed=7, machine="m9"))
+        ws.intake.take("pumps", [{"heat": 6.0, "load": 0.0}])  # of no machine
         ws.notices.tick(at + 60)
         assert {state for _, state, _ in states(ws)} == {"waiting"}
         ws.notices.tick(at + 7_300)  # refused
@@ -176,8 +180,9 @@ def test_a_digest_has_all_events_and_is_sent_again_later(ws):
     assert {state for _, state, _ in states(ws)} == {"sent"}
     (mail,) = mails
     lines = mail.get_payload().splitlines()
-    assert mail["Subject"] == "eqsep: 3 notices for pumps"
+    assert mail["Subject"] == "eqsep: 4 notices for pumps"
     assert sum("alarms of m" in line for line in lines) == 2
+    assert sum("leak: 1 alarm, highest score" in line for line in lines) == 1
     assert "new kind: dry run  /m/pumps/inbox" in lines
 
 

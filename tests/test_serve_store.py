@@ -2,14 +2,16 @@
 
 import asyncio
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
 from databases import HOMES, WHY_NOT, postgres_server
 from served import GOOD, HOT, served
-from sqlalchemy import event
+from sqlalchemy import event, insert, select
 
-from eqsep.serve.store import Unavailable
+from eqsep.serve import schema
+from eqsep.serve.store import Store, Unavailable
 from eqsep.serve.web.service import Batcher
 
 API = "/api/v1"
@@ -49,6 +51,17 @@ def test_a_locked_database_is_told_and_waited_for(tmp_path):
         other.close()
         assert [client.get(path).status_code for path in READY] == [200, 200]
         assert [answer.status_code for answer in writes(client)] == [200] * 4
+
+
+def test_threads_take_turns_at_a_database_in_memory():
+    store, table = Store("sqlite://"), schema.monitors
+
+    def write(n):
+        store.write(insert(table).values(model=f"{n}", worker="", at=0.0, state=b""))
+        return len(store.rows(select(table.c.model).where(table.c.model == f"{n}")))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(write, range(100))] == [1] * 100
 
 
 def test_a_full_disk_is_told(tmp_path):

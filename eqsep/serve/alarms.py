@@ -136,12 +136,11 @@ class Filter(Asked):
             found.append(table.entity == self.entity)
         if self.assignee is not None:
             found.append(table.assignee.is_not_distinct_from(self.assignee or None))
-        if self.min_score is not None:
-            found.append(table.now_score >= self.min_score)
-        if self.since is not None:
-            found.append(table.at >= self.since)
-        if self.until is not None:
-            found.append(table.at < self.until)
+        bounds = [(table.now_score.__ge__, self.min_score), (table.at.__ge__, self.since)]
+        bounds.append((table.at.__lt__, self.until))
+        found += [holds(bound) for holds, bound in bounds if bound is not None]
+        if bool(self.column) != (self.value is not None):
+            raise UserError("To filter by a value, choose both a column and a value.")
         if self.column and self.value is not None:
             found.append(_holds(self.column, self.value))
         return found

@@ -27,6 +27,7 @@ class Incident:
     id: int  # the number of its first alarm
     entity: str | None
     kind: str  # the first name that most of its alarms have; of several, the worst one's
+    kinds: dict[str, int]  # how many alarms have each first name
     first: float  # when the first and the last alarm came, in seconds since 1970
     last: float
     score: float  # the highest
@@ -133,6 +134,7 @@ def _incident(rows: list[Any]) -> Incident:
         id=rows[0].id,
         entity=rows[0].entity,
         kind=likeliest,
+        kinds=dict(names),
         first=rows[0].at,
         last=rows[-1].at,
         score=worst.now_score,

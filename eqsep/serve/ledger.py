@@ -233,10 +233,8 @@ def _check_servable(name: str, detector: object) -> None:
             f"space, or be a dot."
         )
     if not isinstance(detector, Detector) or not hasattr(detector, "model_"):
-        raise UserError(
-            f"A service needs a fitted Detector, got {type(detector).__name__}: fit one with "
-            f"eqsep fit."
-        )
+        found = type(detector).__name__
+        raise UserError(f"Expected a fitted Detector, got {found}: fit one with eqsep fit.")
     grouping = detector.plan_.holdout.grouping
     if detector.plan_.windows is not None and grouping is not None and grouping.columns[0] == "":
         raise UserError(
@@ -282,9 +280,7 @@ class Ledger:
         with self._store.writing() as connection:
             same = select(schema.models.c.name).where(schema.models.c.name == name)
             if connection.execute(same).first():
-                raise UserError(
-                    f"A model {name!r} already exists: merge with it, or choose another name."
-                )
+                raise UserError(f"A model {name!r} already exists: merge, or choose another name.")
             number = _write(connection, name, Change(ADD, by), detector)
             there = _placed(settings or {}, detector.kinds_)
             connection.execute(insert(schema.models).values(name=name, live=number, settings=there))
@@ -301,10 +297,7 @@ class Ledger:
         """Make another fitted detector live in the place of a model, whose log `revert` finds."""
         _check_servable(name, detector)
         if _reads(detector) != _reads(self.live_detector(name)):
-            raise UserError(
-                f"The columns of the file differ from those of the model {name!r}: serve it under "
-                f"another name."
-            )
+            raise UserError(f"The columns of the file differ from {name!r}: use another name.")
         with self._store.writing() as connection:
             number = _write(connection, name, Change(ADD, by, "taken from its file"), detector)
             placed = _placed(_settings(connection, name), detector.kinds_)

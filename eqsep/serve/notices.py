@@ -44,7 +44,7 @@ _LATEST = 86_400.0  # seconds: older incidents are not new
 _MOST_IN_MAIL = 200  # events
 _SCHEMES = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 _WORDS = {
-    INCIDENT: "{kind}: {n_alarms} alarms of {entity}, highest score {score:.3f}",
+    INCIDENT: "{kind}: {counted}, highest score {score:.3f}",
     NEW_KIND: "new kind: {kind}",
     DRIFT: "drift: {message}",
     TEST: "a test",
@@ -145,6 +145,9 @@ class Notices:
                 secret = kept.secret
             connection.execute(delete(table).where(mine))
             connection.execute(insert(table).values(model=name, secret=secret, **values))
+            failed = update(schema.deliveries).filter_by(model=name, state=WAITING)
+            failed = failed.where(schema.deliveries.c.attempts > 0)
+            connection.execute(failed.values(due=now()))  # it may work now
             channels = {"webhook": host, "email": wanted.mail_to}
             connection.execute(audit_entry(by, "notices", model=name, **channels))
         return secret
@@ -286,11 +289,7 @@ class Notices:
         message["From"], message["To"] = wanted.mail_from, wanted.mail_to
         count = "1 notice" if len(rows) == 1 else f"{len(rows)} notices"
         message["Subject"] = f"eqsep: {count} for {rows[0].model}"
-        notices = [_payload(row) for row in rows]
-        lines = (
-            f"{_WORDS[one['event']].format(**one['detail'])}  {one['path']}\n" for one in notices
-        )
-        message.set_content("".join(lines))
+        message.set_content("".join(_line(_payload(row)) for row in rows))
         host, port = server.hostname or "", server.port or _SCHEMES[server.scheme]
         secure = ssl.create_default_context()
         try:
@@ -313,6 +312,14 @@ def _reason(error: Exception) -> str:
     """Why a receiver was not reached, without what it has answered."""
     inner = getattr(error, "reason", error)
     return f"{type(inner).__name__}: {getattr(inner, 'strerror', None) or 'no answer'}"
+
+
+def _line(notice: dict[str, Any]) -> str:
+    """A notice in an e-mail."""
+    detail = notice["detail"]
+    n, entity = detail.get("n_alarms"), detail.get("entity")
+    counted = ("1 alarm" if n == 1 else f"{n} alarms") + (f" of {entity}" if entity else "")
+    return f"{_WORDS[notice['event']].format(counted=counted, **detail)}  {notice['path']}\n"
 
 
 def _payload(row: Any) -> dict[str, Any]:

@@ -137,7 +137,8 @@ def _engine(url: str) -> sa.Engine:
             parsed = parsed.set(query={"timeout": _PATIENCE, **parsed.query})
             options["connect_args"] = {"check_same_thread": False}
             if parsed.database in (None, "", ":memory:"):
-                options["poolclass"] = sa.StaticPool  # one connection: it is the database
+                # One connection is the database: threads wait for it.
+                options |= {"poolclass": sa.QueuePool, "pool_size": 1, "max_overflow": 0}
             else:
                 make_private(Path(parsed.database))  # SQLite's other files get the same mode
         else:

@@ -108,10 +108,7 @@ def fits_now(model: Model, alarm: Alarm) -> dict[str, Fit]:
 def _fits(before: Model, after: Model, alarm: Alarm) -> dict[str, Fit]:
     was, would = _p_values(before, alarm), _p_values(after, alarm)
     needed, kept = rows_needed(after.promise.unseen_rate), after.evidence.kinds
-    return {
-        kind: Fit(was.get(kind), would.get(kind), kept.n_units(kind), needed)
-        for kind in {**was, **would}
-    }
+    return {k: Fit(was.get(k), would.get(k), kept.n_units(k), needed) for k in was | would}
 
 
 def _p_values(model: Model, alarm: Alarm) -> dict[str, float]:
@@ -408,9 +405,7 @@ class Verdicts:
         if verdict not in VERDICTS:
             raise UserError(f"verdict must be one of {', '.join(VERDICTS)}, got {verdict!r}.")
         if not 0 < len(set(numbers)) == len(numbers) <= MOST_AT_ONCE:
-            raise UserError(
-                f"Expected 1 to {MOST_AT_ONCE:,} different rows to judge, got {len(numbers):,}."
-            )
+            raise UserError(f"Expected 1 to {MOST_AT_ONCE:,} different rows, got {len(numbers):,}.")
         alarms = self._alarms.some(numbers)
         model = _one_model(alarms)
         if verdict == TRUE:

@@ -305,7 +305,8 @@ def _add_verdicts(pages: Pages) -> None:
             given["column"] = ""
         made = ws.exemptions.add(model, read(Exempted, given), by=by)
         n = ws.exemptions.covered(model).get(made.id, 0)
-        return {"detail": f"{plural(n, 'open alarm')} left the inbox. See Verdicts."}
+        link = ("verdicts#exempt-title", "See or revoke exemptions")
+        return {"detail": f"{plural(n, 'open alarm')} left the inbox.", "link": link}
 
     @pages.routes.post("/m/{model}/exemptions/revoke")
     def revoke(by: Judge, model: str, form: Posted) -> Response:

@@ -5,7 +5,6 @@ from contextlib import suppress
 from functools import partial
 from urllib.parse import urlsplit
 
-from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -46,18 +45,20 @@ def add_routes(pages: Pages) -> None:
 
     @pages.part("/m/{model}/revert", "panel_revert.html", "GET", heading="Revert")
     def asked(request: Request, _: Admin, model: str) -> Values:
-        version = ledger.version(_version(request.query_params))
+        asked_for = request.query_params.get("version", "")
+        version = ledger.version(number(asked_for, what="a version"))
         reopened, again = ws.verdicts.swayed(model, version.id)
         return {"version": version, "reopened": reopened, "again": again}
 
     @routes.post("/m/{model}/revert")
     def revert(by: Admin, model: str, form: Posted) -> Response:
-        ws.verdicts.revert(model, _version(form), by=by)
+        ws.verdicts.revert(model, number(*fields(form, "version"), what="a version"), by=by)
         return go(model, "model")
 
     @routes.post("/m/{model}/shadow")
     def shadow(by: Admin, model: str, form: Posted) -> Response:
-        version = _version(form) if form.get("version") else None
+        (wanted,) = fields(form, "version")
+        version = number(wanted, what="a version") if wanted else None
         ledger.set_shadow(model, version)
         ws.people.log(by, "shadow", model=model, version=version)
         return go(model, "model")
@@ -76,10 +77,6 @@ def add_routes(pages: Pages) -> None:
         last = sum(minute.rows for minute in shown if minute.at == now - 60)
         values = {"watch": status, "plotted": plotted, "shown": shown, "per_minute_now": last}
         return values | {"has_shadow": has_shadow}
-
-
-def _version(form: FormData | QueryParams) -> int:
-    return number(str(form.get("version", "")), what="a version")
 
 
 def _facts(model: Model) -> list[tuple[str, str]]:

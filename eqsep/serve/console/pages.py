@@ -33,6 +33,7 @@ Values = dict[str, Any]  # of a template
 Add = Callable[[Callable[..., Values]], None]
 Read = TypeVar("Read", bound=BaseModel)
 _HUES = 8
+_FEW = 4  # rows of a kind; with fewer, no p-value is below 0.2
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -47,6 +48,8 @@ def fitting(fit: Fit, p_value: float | None) -> str:
     """How well a row fits a kind, in words."""
     if p_value is None:
         return "unknown"
+    if fit.n_rows < _FEW:
+        return "too few rows to tell"
     if p_value <= 1 / (min(fit.n_rows, fit.n_needed) + 1) + 1e-9:
         return "unlike its rows"
     return "like most of its rows" if p_value >= 0.5 else "like a few of its rows"
@@ -132,9 +135,7 @@ class Assets:
         folder = Path(__file__).parent / "static"
         found = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*.*"))}
         types = {name: _TYPES.get(path.suffix) for name, path in found.items()}
-        self.files = {
-            name: (found[name].read_bytes(), kind) for name, kind in types.items() if kind
-        }
+        self.files = {n: (found[n].read_bytes(), kind) for n, kind in types.items() if kind}
 
     def address(self, name: str) -> str:
         """The address of a file, with a hash of its content."""

@@ -6,12 +6,21 @@
 const all = (selector, from = document) => [...from.querySelectorAll(selector)];
 const one = (selector, from = document) => from.querySelector(selector);
 const rows = () => all(".alarms tr[data-id]");
-const say = (text) => { one("#say").textContent = text; };
+const say = (text, look = "unheard") => Object.assign(one("#say"), { textContent: text, className: look });
 let at = -1; // the row that the keys are on
 let order = []; // the rows' numbers when they were last gone through
 let anchor = null; // the row at which a selection by Shift began
 let kept = []; // what was selected in a list that is being replaced
 let lent = null; // the box that a key ticked, until the preview is closed or applied
+let timer = 0; // until a hint goes
+
+/* What a person has to act on is heard and seen. */
+
+function hint(text) {
+  say(text, "notice warn toast");
+  clearTimeout(timer);
+  timer = setTimeout(() => say(""), 8000);
+}
 
 /* Rows: j and k move, x selects. */
 
@@ -120,7 +129,7 @@ function neighbour(step) {
   const order = JSON.parse(sessionStorage.getItem("alarms") ?? "[]");
   const next = order[order.indexOf(here) + step];
   if (order.includes(here) && next) location.assign(next);
-  else say("No more alarms in the list");
+  else hint("No more alarms in the list");
   return true;
 }
 
@@ -137,7 +146,7 @@ function take() {
   if (!one("#list") || boxes().some((box) => box.checked)) return true;
   const row = rows()[at];
   if (!row) {
-    say("Choose an alarm first: press j to move, x to select");
+    hint("Choose an alarm first: press j to move, x to select");
     return false;
   }
   select(row, true);
@@ -163,7 +172,7 @@ function enter(field) {
   const own = one("[data-assign]", field.closest(".row") ?? field);
   if (own) own.click();
   else if (one("[data-new-kind]").value.trim()) one('#verdict button[value="new"]').click();
-  else say("Nothing chosen: name a kind, or choose a verdict");
+  else hint("Nothing chosen: name a kind, or choose a verdict");
 }
 
 /* One's own verdict that is the latest; those of others have their buttons. */
@@ -171,7 +180,7 @@ function enter(field) {
 function undo() {
   const button = one("[data-undo]");
   if (button) button.click();
-  else say("None of the latest verdicts is yours");
+  else hint("None of the latest verdicts is yours");
 }
 
 function close() {
@@ -267,7 +276,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
   one("[data-focus]", target)?.focus();
 });
 
-document.addEventListener("htmx:sendError", () => say("The service is not responding"));
+document.addEventListener("htmx:sendError", () => hint("The service is not responding: try again in a moment"));
 document.addEventListener("DOMContentLoaded", () => {
   count();
   keepOrder();
