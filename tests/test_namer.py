@@ -467,7 +467,7 @@ def test_a_new_kind_that_looks_like_another_is_said_to(fitted):
     rng = np.random.default_rng(0)
     X, y = rows(0, pump=200, valve=200, leak=60)
     one = detector(plan=fitted.plan_).fit(X, y)
-    with pytest.warns(NewKindWarning, match=r"most look like 'pump'\. If both are one kind"):
+    with pytest.warns(NewKindWarning, match=r"most look like 'pump'\. If both are the same kind"):
         one.partial_fit(rng.normal(CENTRES["pump"], 0.7, size=(40, 2)), ["motor"] * 40)
 
 
