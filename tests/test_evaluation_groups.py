@@ -86,7 +86,7 @@ def test_a_kind_of_one_group_is_unseen_alone_and_kinds_of_none_are_refused():
     alone[(RUN != "r0") & (alone == "leak")] = "normal"
     with pytest.raises(UserError, match="no kind can be both seen and tested"):
         leave_one_kind_out(KNeighborsClassifier(1), X, alone, groups=RUN)
-    with pytest.raises(UserError, match="are in the same one"):
+    with pytest.raises(UserError, match="are in the same group"):
         leave_one_kind_out(KNeighborsClassifier(1), X, KIND, groups=np.zeros(len(KIND)))
 
 

@@ -248,7 +248,7 @@ def test_without_a_promise_the_most_alike_kind_is_the_name_where_it_is_alike_eno
     sets = namer.sets(new, likeness, rate=0.05)
     assert list(sets) == [("pump",), ("leak",), ("unseen",)]
     assert sets.without_promise == ("pump", "leak")
-    with pytest.raises(UserError, match="no rows of its kinds to compare with"):
+    with pytest.raises(UserError, match="has no rows of its kinds"):
         namer.p_values(new)
     nobody = namer_of(empty, kinds=())
     assert nobody.names(new, None, rate=0.05)[0].tolist() == ["unseen"] * 3

@@ -247,7 +247,7 @@ def test_what_is_no_rule_is_refused(least, among):
 
 
 def test_each_row_has_its_run():
-    with pytest.raises(UserError, match="of 2 rows, got 1 groups"):
+    with pytest.raises(UserError, match="of 2 rows, got 1"):
         PersistentAlarms().update([1, 0], ["a"])
 
 

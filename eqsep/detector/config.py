@@ -45,8 +45,7 @@ class Config:
     ellipsoid_step, doubted_ellipsoid_step : float
         What a step beyond the ellipsoid of normal rows adds to the score.
     likeness_weight, likeness_ridge : float
-        Weight of likeness to labelled anomalies if rows are doubted, and its ridge penalty:
-        `likeness_ridge` / n for n labelled anomalies.
+        Weight, and n times the ridge penalty, of likeness to n anomalies if rows are doubted.
     few_anomalies : int
         With fewer labelled anomalies than this, the fit follows doubted rows less closely.
     max_held_out, max_held_out_in_groups, max_held_out_anomalies : int
@@ -57,8 +56,7 @@ class Config:
     max_kind_rows, max_near_rows : int
         The most rows of a kind that are kept to name alarms, and that distances are measured to.
     max_sample, max_sample_anomalies : int
-        The most rows of a stream that the plan is chosen from, and how many anomalies may be
-        among them beyond their share.
+        The most rows of a stream that decide the plan, and the most anomalies beyond their share.
     """
 
     n_landmarks: int = 1000

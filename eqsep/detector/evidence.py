@@ -213,7 +213,7 @@ class Evidence(WithoutCaches):
         )
 
     def __sub__(self, other: "Evidence") -> "Evidence":
-        """The evidence without some learnt rows; a kind without rows is no longer a seen one."""
+        """The evidence without some learnt rows; a kind left without rows is dropped."""
         labels = self.labels.joined(other.labels)
         learnt, gone = self._sums_of(labels).weight, other._sums_of(labels).weight
         if (gone > learnt * (1 + 1e-9) + 1e-9).any():

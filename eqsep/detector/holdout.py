@@ -120,8 +120,7 @@ class Grouping:
         edges = np.unique(np.quantile(groups.time, shares, method="lower"))
         if len(edges) < 3:
             raise UserError(
-                "Nearly all rows have the same time: expected times that put rows in order. Leave "
-                "the time out, or pass other times."
+                "Nearly all rows have the same time: pass times that differ, or leave the time out."
             )
         return cls(groups.columns, tuple(edges.tolist()), gap=_GAP if window is None else _WIDE_GAP)
 

@@ -589,8 +589,7 @@ class Namer(WithoutCaches):
     def _known_judges(self) -> Judges:
         if self.judges is None:
             raise UserError(
-                "The model file has no rows of its kinds to compare with, so names have no "
-                "probabilities. Fit again."
+                "Names have no probabilities: the model file has no rows of its kinds. Fit again."
             )
         return self.judges
 

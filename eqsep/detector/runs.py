@@ -340,9 +340,8 @@ class PersistentAlarms:
         above = np.asarray(above).astype(bool)
         groups = np.zeros(len(above), dtype=int) if groups is None else np.asarray(groups)
         if len(groups) != len(above):
-            raise UserError(
-                f"Expected a group for each of {len(above):,} rows, got {len(groups):,} groups."
-            )
+            message = f"Expected a group for each of {len(above):,} rows, got {len(groups):,}."
+            raise UserError(message)
         names, run = np.unique(groups, return_inverse=True)
         order = np.argsort(run, kind="stable")
         alarm = np.zeros(len(above), dtype=bool)

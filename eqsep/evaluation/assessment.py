@@ -108,8 +108,7 @@ class KindDelay:
     times: tuple[float, ...] = ()  #: The same in time, if known; in seconds if times are dates.
     by_chance: float = 0.0  #: The share of its episodes that false alarms alone would find.
     chance_rows: float = 0.0  #: The median delay of those.
-    #: Whether alarms come sooner, or in more episodes, than false alarms alone explain (at the 5 %
-    #: level). If not, the delay means nothing.
+    #: Whether alarms come sooner or more often than false alarms explain (5 % level).
     beats_chance: bool = True
 
 

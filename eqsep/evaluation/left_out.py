@@ -272,8 +272,7 @@ def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
     when = _one_each(time, "time", n_rows)
     if when.dtype.kind not in "iufmM" or np.isnan(when).any():
         raise UserError(
-            f"time expects a number or a date for each row, got values such as {when[0]!r}. Pass "
-            f"times that put rows in order."
+            f"time expects a number or a date for each row, got values such as {when[0]!r}."
         )
     when = when.astype("int64" if when.dtype.kind in "mM" else float).astype(float)
     shares = np.linspace(0, 1, 1 + max(int(_BLOCKS * np.sqrt(n_rows)), 2))
@@ -309,9 +308,8 @@ def _divide_units(
     names = {name: np.unique(unit[kind == name]) for name in np.unique(kind).tolist()}
     if len(names[normal]) < 2:
         raise UserError(
-            f"Groups and blocks of time are trained on or tested on as a whole, and all "
-            f"{normal!r} rows are in the same one: expected at least 2. Leave out the groups, or "
-            f"pass others."
+            f"All {normal!r} rows are in the same group or block of time: expected at least 2, one "
+            f"to train and one to test on. Leave out the groups, or pass others."
         )
     for mine in sorted(names.values(), key=len):
         wanted = int(np.clip(round(test_size * len(mine)), 1, max(len(mine) - 1, 1)))
@@ -329,9 +327,8 @@ def _on_both_sides(
     found = [name for name in kinds if name in trained & tested]
     if not found:
         raise UserError(
-            f"Each kind of anomaly, {kinds}, is in only one group or block of time, and groups "
-            f"are trained on or tested on as a whole: no kind can be both seen and tested. Pass "
-            f"rows of more groups, or leave the groups out."
+            f"Each kind of anomaly, {kinds}, is in only one group or block of time, so no kind can "
+            f"be both seen and tested. Pass rows of more groups, or leave the groups out."
         )
     return found
 

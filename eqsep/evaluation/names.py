@@ -94,8 +94,7 @@ class Reliability:
 class SetsFound:
     """Prediction sets of alarms of seen kinds."""
 
-    #: The share of alarms that should have their kind in the set if kinds are as common as in the
-    #: fit; None if the fit had too few rows to promise one.
+    #: The promised share with their kind in the set, if kinds are as common as in the fit; or None.
     promised: float | None
     covered: Share  #: The share that have it.
     size: float  #: The mean number of kinds in a set.

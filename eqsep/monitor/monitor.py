@@ -99,7 +99,7 @@ class Recent:
 
 
 class Monitor:
-    """Watches rows as they arrive, and reports when they are no longer exchangeable with the old.
+    """Watches rows as they arrive, and reports when they stop being exchangeable with the old ones.
 
     While new rows come from the same source as those that calibrate the detector, a false alert
     has a probability of at most `delta` in an episode, however long you watch, unless the fit has
