@@ -26,6 +26,7 @@ default_role = "code"  # `name` in a docstring is code
 toc_object_entries_show_parents = "hide"
 
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # names, not the long values behind them
 autodoc_typehints = "none"  # the docstrings state types
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

@@ -111,7 +111,7 @@ def test_learning_rows_twice_is_told(fitted, kind):
 def test_merging_what_has_learnt_the_same_rows_is_told(fitted):
     detector = fitted()
     other = Detector(plan=detector.plan_, false_alarm_rate=0.05).fit(NORMAL, ["normal"] * 1200)
-    with pytest.warns(RepeatedRowsWarning, match="The two have learnt the same rows"):
+    with pytest.warns(RepeatedRowsWarning, match="The two detectors have learnt the same rows"):
         detector.merge(other)
 
 

@@ -171,7 +171,7 @@ def test_times_that_are_numbers_count_rows():
         ({"delay": "soon"}, "delay must be a span such as 7d, .* got 'soon'"),
         ({"every": "0d"}, "every must be a span above 0"),
         ({"alarms": 0}, "alarms must be a whole number of at least 1, got 0"),
-        ({"first": 5_000}, "The first model takes 5,000 labelled rows, .* begins 600 have"),
+        ({"first": 5_000}, "The first model needs 5,000 labelled rows, .* only 600 have"),
     ],
 )
 def test_what_cannot_be_is_refused(change, message):
@@ -212,7 +212,7 @@ def test_the_command_plays_files_back_and_writes_a_page(file, tmp_path):
     assert [line[0] for line in read.rows("Methods")[1:]] == ["eqsep", "shadow model.eqsep"]
     assert len(read.rows("Periods")) == 9
     assert "--delay 3d" in re.sub("<[^>]*>", "", read.whole)
-    assert "39 in the end; caught: eqsep 39" in read.whole
+    assert "39 in all; caught: eqsep 39" in read.whole
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_the_command_plays_files_back_and_writes_a_page(file, tmp_path):
     [
         (("--time", "kind"), "cannot be two of --label, --time and --drop"),
         (("--time", "wen"), "'wen' is not a column: .* Did you mean 'when'?"),
-        (("--time", "x0", "--every", "1d"), "--every must be a number of rows, as times are"),
+        (("--time", "x0", "--every", "1d"), "--every must be a number of rows, since times are"),
         (("--time", "when", "--against", "forest"), "'forest' is not a known method"),
     ],
 )

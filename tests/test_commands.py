@@ -969,15 +969,15 @@ def test_rows_without_a_label_stand_for_normal_ones_in_an_evaluation(three_kinds
     only = three_kinds.assign(kind=three_kinds["kind"].mask(three_kinds["kind"] == "normal", None))
     n = int(only["kind"].isna().sum())
     printed, doubted = evaluated(only, tmp_path, "--normal", "normal")
-    assert f"{n} rows without a label stand for normal ones, and some may be" in printed
+    assert f"{n} rows without a label count as normal, and some may be" in printed
     assert "every figure would be as high or higher" in printed
     zero = only.assign(kind=only["kind"].fillna("zero"))  # in the order of kinds at the same place
     said, by_label = evaluated(zero, tmp_path, "--normal", "zero", "--unlabelled", "doubted")
-    assert f"{n} rows labelled zero stand for normal ones, and some may be" in said
+    assert f"{n} rows labelled zero count as normal, and some may be" in said
     assert by_label == doubted
     as_normal = only.assign(kind=only["kind"].fillna("normal"))
     trusted, figures = evaluated(only, tmp_path, "--normal", "normal", "--unlabelled", "trusted")
-    assert "stand for normal" not in trusted
+    assert "count as normal" not in trusted
     assert figures == evaluated(as_normal, tmp_path)[1] != doubted
 
 
@@ -987,14 +987,14 @@ def test_beside_rows_labelled_normal_those_without_a_label_are_learnt_alone(thre
     printed, found = evaluated(few, tmp_path, "--against", "random-forest")
     known = few[few["kind"].notna()]
     n = len(few) - len(known)
-    assert f"{n} rows without a label are learnt by eqsep alone, as in a fit" in printed
+    assert f"Only eqsep learns the {n} rows without a label, as in a fit" in printed
     said, without = evaluated(known, tmp_path, "--against", "random-forest")
     assert "without a label" not in said
     assert found["random-forest"] == without["random-forest"]
     assert found["chance"] == without["chance"]
     assert found["eqsep"] != without["eqsep"]
     doubted = evaluated(few, tmp_path, "--unlabelled", "doubted")
-    assert "stand for normal ones" not in doubted[0]
+    assert "count as normal" not in doubted[0]
     assert doubted[1]["eqsep"] != found["eqsep"]
 
 
@@ -1006,8 +1006,8 @@ def test_of_one_kind_alone_what_is_seen_is_measured(three_kinds, tmp_path, numbe
     printed, found = evaluated(frame, tmp_path, seen=())
     one = "1" if numbers else "takeover"
     assert "Every row is scored by a model that has not learnt it" in printed
-    assert f"one kind, '{one}', so that what is found of kinds that were never seen" in printed
-    assert "Give each kind a name of its own, or label anomalies of a second kind" in printed
+    assert f"one kind, '{one}', so unseen kinds could not be measured." in printed
+    assert "Give each kind its own name, or label anomalies of a second kind" in printed
     assert len(found["eqsep"]) == 3  # the value and its ends
     share = len(frame[frame["kind"].astype(str) == one]) / len(frame)
     assert float(found["chance"][0]) == pytest.approx(share, abs=1e-3)

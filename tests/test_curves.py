@@ -104,7 +104,7 @@ def test_enough_rows_tell_that_a_promise_is_kept():
 def test_a_rate_above_the_promise_is_never_called_kept_and_luck_is_named():
     few = kept_promise(15, 628, rate=0.01, rank=1, held_out=99)  # 2.39 % [1.34 %, 3.91 %]
     assert few.low > 0.01
-    assert str(few.verdict).endswith("but with so few held-out rows that may be chance")
+    assert str(few.verdict).endswith("but with so few held-out rows this may be chance")
     many = kept_promise(15, 628, rate=0.01, rank=50, held_out=4_999)
     assert str(many.verdict).startswith("broken, or bad luck: if the promise holds, 1 test in 300 ")
     assert str(kept_promise(30, 628, rate=0.01, rank=50, held_out=4_999).verdict) == "broken"
@@ -164,7 +164,7 @@ def test_only_more_alarms_break_the_promise(shift, verdict):
         (2, 200, 10, 999, "cannot tell: about 730 normal rows are needed"),
         (40, 1000, 10, 999, "broken"),
         (20, 1000, 100, 9999, "broken, or bad luck: if the promise holds, 1 test in 200 gives"),
-        (24, 1000, 1, 99, "cannot tell: more than promised, but with so few held-out rows that"),
+        (24, 1000, 1, 99, "cannot tell: more than promised, but with so few held-out rows this"),
         (24, 1000, 0, 50, "no promise was made"),
     ],
 )

@@ -183,7 +183,7 @@ def test_beside_missing_labels_every_name_is_a_kind():
         (["good"] * 3 + ["leak", None, None], None, "and 2 rows without a label. Say which"),
         (["ok", "leak"] + [None] * 4, "OK", "No label is 'OK': every label"),
         ([5] * 6, None, "Only the label 5 occurs, so its meaning is open"),
-        ([None] * 6, None, "There is no label: all of them are missing"),
+        ([None] * 6, None, "All labels are missing"),
         ([0, 1], None, "X has 6 rows, y has 2 labels"),
         (np.zeros((6, 2)), None, r"one label a row, got an array of shape \(6, 2\)"),
         ("normal", None, r"one label a row, got 'normal'. If that is a column of X, pass"),

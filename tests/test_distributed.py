@@ -255,7 +255,7 @@ def test_text_files_are_read_too(X, tmp_path):
         (lambda folder, _: fit(folder, n_landmarks=0), "n_landmarks must be"),
         (lambda folder, _: fit(folder / "none.parquet"), "There is no file"),
         (lambda folder, _: fit(folder, address="nowhere"), "joined the cluster at"),
-        (lambda _, table: fit(ray.data.from_arrow(table.slice(0, 0))), "There are no rows"),
+        (lambda _, table: fit(ray.data.from_arrow(table.slice(0, 0))), "Got no rows"),
         pytest.param(
             lambda _, table: fit(
                 ray.data.from_arrow(

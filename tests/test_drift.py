@@ -54,7 +54,7 @@ def test_rows_that_change_are_said_with_the_rate_and_the_column(how):
     found, told = fitted(rows(how))
     (text,) = told
     assert text.startswith("Rows change over time, most of all in column 'b': fits to earlier rows")
-    assert "fits to earlier rows, asked for 5% false alarms, had " in text
+    assert "fits to earlier rows, calibrated to 5% false alarms, had " in text
     broken, _, still = (float(part.rsplit(" ", 1)[1]) for part in text.split("%")[1:4])
     assert 7.5 < broken < 40
     assert still < broken / 1.5
@@ -66,9 +66,9 @@ def test_it_is_said_that_the_promise_fails_only_if_it_does_on_the_last_rows_too(
     """Fits to a part of a year fail, but the model, which has seen all of it, does not."""
     fails, (trend,) = fitted(rows("trend"))
     holds, (season,) = fitted(rows("season"))
-    assert "The promise does not hold while rows go on changing." in trend
-    assert "on the last rows (as chance allows), where rows" in season
-    assert "The promise may hold if rows to come are like learnt ones" in season
+    assert "The promise does not hold while rows keep changing." in trend
+    assert "on the last rows (within chance), compared" in season
+    assert "The promise may hold if new rows are like learnt ones" in season
     assert [one.caution_.fields["goes_on"] for one in (fails, holds)] == [1, 0]
     for found, what in ((fails, "Do not rely on the promise yet"), (holds, "Measure the promise")):
         report = detector_report(found, HeldOut(rows("still")[:200], np.full(200, "normal")))

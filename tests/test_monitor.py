@@ -313,7 +313,7 @@ def test_the_command_says_why_an_episode_begins_selects_rows_and_draws(detector,
     code, told, _ = watch(a, "--state", state, "--report", page)
     assert "new episode the model has changed since episode 1, of 601 rows" in told
     shown = Page(Path(page).read_text())
-    assert "Episode 2 has begun since the model has changed" in shown.whole
+    assert "The model has changed, so episode 2 has begun" in shown.whole
     assert [line[0] for line in shown.rows("Shift by column")[1:]] != []
     assert "The martingale, " in shown.whole
     before = Path(state).read_bytes()
@@ -331,7 +331,7 @@ def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, cap
         runs = Detector(n_landmarks=60, bandwidth=1.0, random_state=0).fit(X)
     with pytest.warns(DependentRowsWarning, match="Pass groups="):
         monitor = Monitor(runs)
-    assert "not known" in monitor.chance
+    assert "unknown" in monitor.chance
     model, a, page = (str(tmp_path / name) for name in ("m.eqsep", "a.csv", "page.html"))
     runs.save(model)
     np.savetxt(a, X[:400] + 5, delimiter=",", header="a,b", comments="")
@@ -339,12 +339,12 @@ def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, cap
         app(["watch", model, a, "--report", page])
     told = capsys.readouterr()
     assert "changed yes" in (out := " ".join(told.out.split()))
-    assert "a false report with a chance that is not known" in out
+    assert "a false report with unknown probability" in out
     assert "at most 0.01" not in out
     assert "with --group COLUMN" in " ".join(told.err.split())
     shown = Page(Path(page).read_text()).whole
     assert "The fit warned: " in shown
-    assert "chance of at most" not in shown
+    assert "probability at most" not in shown
 
 
 def runs_of(rng, n_runs, *, n_rows=20, shift=0.0, first=0):
@@ -459,7 +459,7 @@ def test_the_command_watches_runs_with_windows_from_file_to_file(tmp_path, capsy
     assert watch(tmp_path / "b.csv", "--state", tmp_path / "state") == told
     assert "600 in episode 1, 29 groups ended" in told
     assert "are promised, on average over groups\n" in told
-    assert "moved       columns are not judged: that takes 100 groups, and these are 29\n" in told
+    assert "columns are not judged yet: that takes 100 groups, and there are 29\n" in told
     rows.drop(columns="run").to_csv(tmp_path / "no_run.csv", index=False)
     with pytest.raises(SystemExit):
         app(["watch", str(model), str(tmp_path / "no_run.csv")])
@@ -475,8 +475,8 @@ def test_absurd_rows_of_one_group_are_to_be_looked_at_and_columns_are_not_judged
     assert monitor.update(rows).units == 0
     recent = monitor.recent()
     assert (recent.rows, recent.alarms, recent.too_many) == (10, 9, True)
-    assert "more alarms in the last 10 rows than are promised" in recent.told
-    assert "that takes 100 groups, and these are 0" in html(watch_report(monitor))
+    assert "the last 10 rows raised more alarms than promised" in recent.told
+    assert "that takes 100 groups, and there are 0" in html(watch_report(monitor))
     assert "inf standard errors" not in html(watch_report(monitor))
     usual = Monitor(detector)
     usual.update(runs_of(np.random.default_rng(2), 1, n_rows=10).drop(columns="minute"))
@@ -532,12 +532,12 @@ def test_what_the_scores_do_not_show_is_to_be_looked_at(detector, tmp_path, caps
     assert code == 3
     assert "changed no" in told
     assert re.search(r"moved x1 \+\d\d\.\d \(means, .* by chance up to \d\.\d\)", told)
-    assert "look a column has moved farther than by chance report" in told
+    assert "look a column has moved by more than chance report" in told
     assert "not by the scores, but look" in shown
     code, told, _ = watch(with_outliers(rng, share=0.08))
     assert code == 3
     assert "changed no" in told
-    assert "more alarms in the last 1,000 rows than are promised" in told
+    assert "the last 1,000 rows raised more alarms than promised" in told
     assert re.search(r"alarms \d+\.\d\d% of the rows, 1\d\.\d\d% of the last 1,000;", told)
 
 

@@ -248,7 +248,7 @@ def test_without_a_promise_the_most_alike_kind_is_the_name_where_it_is_alike_eno
     sets = namer.sets(new, likeness, rate=0.05)
     assert list(sets) == [("pump",), ("leak",), ("unseen",)]
     assert sets.without_promise == ("pump", "leak")
-    with pytest.raises(UserError, match="no rows of its kinds to compare with"):
+    with pytest.raises(UserError, match="has no rows of its kinds"):
         namer.p_values(new)
     nobody = namer_of(empty, kinds=())
     assert nobody.names(new, None, rate=0.05)[0].tolist() == ["unseen"] * 3
@@ -467,7 +467,7 @@ def test_a_new_kind_that_looks_like_another_is_said_to(fitted):
     rng = np.random.default_rng(0)
     X, y = rows(0, pump=200, valve=200, leak=60)
     one = detector(plan=fitted.plan_).fit(X, y)
-    with pytest.warns(NewKindWarning, match=r"most look like 'pump'\. If both are one kind"):
+    with pytest.warns(NewKindWarning, match=r"most look like 'pump'\. If both are the same kind"):
         one.partial_fit(rng.normal(CENTRES["pump"], 0.7, size=(40, 2)), ["motor"] * 40)
 
 

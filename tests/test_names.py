@@ -123,7 +123,7 @@ def test_of_one_seen_kind_no_share_of_right_names_is_shown():
     one = replace(counted(["pump"] * 3, ["pump"] * 3), seen=("pump",))
     assert name_lines(one)["names right"] == "not measured: only one kind was seen"
     page = _environment().get_template("words.html.jinja").module.names_summary
-    assert "<p>Only one kind was seen, so names cannot be mixed up." in page(one, None)
+    assert "<p>Only one kind was seen, so names cannot be confused." in page(one, None)
     assert "right name" not in page(one, None)
 
 
@@ -163,7 +163,7 @@ def test_whether_unseen_is_said_as_promised_has_three_outcomes():
         ({"has_promise": False}, "no promise was made"),
         (
             {"groups": np.zeros(9)},
-            "promised at most 5.00%: not judged, as rows of one time block are alike",
+            "promised at most 5.00%: not judged: rows of one time block are alike",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_the_page_says_the_same(report):
     assert f"{names.right.value:.1%}" in text
     assert "a random forest grown on the same learnt rows names" in text
     assert f"the expected calibration error is {names.reliability.error:.3f}" in text
-    assert "Probabilities of names, and the share that is right" in text
+    assert "Probability of names, and the share of right names" in text
     assert 'are called "unseen"; at most 5.0% is promised' in text
     assert (
         text.count('<td class="shade own"') == 5

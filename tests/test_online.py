@@ -67,8 +67,11 @@ def test_old_alarms_are_let_go(detector):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"memory": 80}, "A memory of 80 rows takes 799 held-out normal rows, and there are 499"),
-        ({"fdr": 0.003}, "A memory of 2 rows takes 666 held-out normal rows"),
+        (
+            {"memory": 80},
+            "80 rows needs 799 held-out normal rows to select any row, and there are 499",
+        ),
+        ({"fdr": 0.003}, "A memory of 2 rows needs 666 held-out normal rows"),
         ({"fdr": 2}, "fdr must be a number between 0 and 1"),
     ],
 )

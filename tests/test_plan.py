@@ -69,9 +69,9 @@ def test_whether_labelled_normal_rows_are_enough_depends_on_the_rate():
 
 def test_labels_of_which_none_is_normal_are_refused_with_what_to_do():
     for n, message in [
-        ((0, 500, 0), "There is no label: all of them are missing"),
-        ((0, 0, 20), "Normal rows are needed, got one class only"),
-        ((0, 10, 20), "20 rows.*, and 10 rows without a label. Say which label is normal"),
+        ((0, 500, 0), "All labels are missing"),
+        ((0, 0, 20), "Normal rows are needed, got only one class"),
+        ((0, 10, 20), "20 rows.*, and 10 rows without a label. Pass the normal label"),
     ]:
         with pytest.raises(UserError, match=message):
             choose(n, "auto")

@@ -77,10 +77,10 @@ def test_the_sizes_of_a_copy_are_said_and_that_few_rows_find_too_little(detector
     learnt = detector.model_.namer.learnt_by_kind
     assert found.copied == {kind: (4 * (kind == "takeover"), learnt[kind]) for kind in learnt}
     page = Page(html(found))
-    (said,) = (p["text"] for p in page.all("p") if "The copy has learnt fewer" in p["text"])
+    (said,) = (p["text"] for p in page.all("p") if "The copy has also learnt fewer" in p["text"])
     assert f"4 of {learnt['takeover']:.0f} rows of takeover" in said
-    assert "shares of such kinds are likely to be too low" in said
-    assert "The copy has learnt" not in html(replace(found, copied={}))
+    assert "their shares are probably too low" in said
+    assert "The copy has also learnt" not in html(replace(found, copied={}))
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_the_names_that_alarms_are_given_are_counted_by_label(report, text, dete
         assert one.alarms == (alarms & (new.kind == one.kind)).sum()
     takeover = next(one for one in measured.names.kinds if one.kind == "takeover")
     assert takeover.right == ((new.kind == "takeover") & (said == "takeover")).sum() > 0
-    assert "Which names are given" in text
+    assert "Which names alarms get" in text
     shown = {row[0]: row[1:3] for row in Page(text).rows("Names by label")}
     assert shown["takeover"] == [str(takeover.alarms), str(takeover.right)]
 
@@ -467,7 +467,7 @@ def test_few_rows_of_a_kind_are_named_and_make_no_method_better(evaluation):
     _, report = evaluation
     few = replace(report, counts={"normal": 320, "sleeper": 30, "takeover": 9})
     assert few.notes == (
-        "Fewer than 30 rows: takeover (9). What is measured of so few depends on single rows: go "
+        "Fewer than 30 rows: takeover (9). Their figures depend on single rows: go "
         "by the intervals.",
     )
     every = report.better_at("forest", most=9)

@@ -239,8 +239,8 @@ def test_the_page_of_an_evaluation_says_what_could_not_be_measured(rows):
     result = run("evaluate", rows, *words, "--report", path)
     assert result.exit_code == 0, result.output
     read = Page(path.read_text())
-    assert "480 rows without a label stand for normal ones, and some may be" in read.whole
-    assert "of kinds that were never seen could not be measured" in read.whole
+    assert "480 rows without a label count as normal, and some may be" in read.whole
+    assert "so unseen kinds could not be measured" in read.whole
     assert read.rows("Rows by kind")[1:] == [["takeover", "20"], ["without a label", "480"]]
     assert read.rows("Average precision by seen kind and method")[0] == ["method", "seen"]
     assert not {"means", "matrix"} & {h["attrs"].get("id") for h in read.all("h2")}

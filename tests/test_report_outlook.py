@@ -52,7 +52,7 @@ def test_the_false_share_is_of_all_alarms():
 
 def test_the_work_of_alarms_adds_up(page):
     work = said(page, "The work")
-    assert "anomalies of the seen kinds as in the fit, 10.0%" in work
+    assert "anomalies of the seen kinds are as common as in the fit, 10.0%" in work
     alarms, false = number(work, "about "), number(work, "rows, and ")
     on_average = number(said(page, "Of the normal rows of "), ", ")
     assert false == pytest.approx(10 * max(on_average, 10) * 0.9, rel=0.02)  # of 900 in a thousand
@@ -65,7 +65,7 @@ def test_rows_of_the_fit_add_up_with_those_left_out_in_between(page):
     rows = dict(page.rows("Rows by kind")[1:])
     names = ("of these, shape the score", "held out, to set the threshold")
     shaping, held = (int(rows[name]) for name in names)
-    between = int(rows["too near in time to these, left out"])
+    between = int(rows["left out, too close in time to these"])
     assert shaping + held + between == N
     line = f"divided {shaping} rows shape the score, {held} set the threshold, {between} too near"
     assert f"{line} to these in time are left out" in page.printed
@@ -77,7 +77,7 @@ def test_later_rows_are_measured_by_a_detector_of_earlier_ones(page):
     text = said(page, "Forward in time")
     assert number(text, "learnt only the first ") == pytest.approx(0.7 * N, abs=3)
     assert number(text, "came after, ") > 80
-    assert "where at most 10.00% is promised" in text
+    assert "; at most 10.00% is promised if rows do not change" in text
     assert "Caught of hot: " in text
 
 

@@ -177,7 +177,7 @@ def test_blocks_of_time_are_wider_than_windows():
     ("change", "told"),
     [
         (lambda: Detector(window=1).fit(sensors()), "2 or more"),
-        (lambda: Windows.of([["a"], ["b"]], 3), "no column of numbers"),
+        (lambda: Windows.of([["a"], ["b"]], 3), "need a column of numbers"),
         (lambda: Windows.of(sensors(), 3).transform(sensors()[["flow"]]), "temperature.*missing"),
         (lambda: Windows.of(np.zeros((3, 2)), 3).transform(np.zeros((3, 5))), "expecting 2"),
     ],
@@ -242,12 +242,12 @@ def test_pieces_give_the_alarms_of_the_whole(at_once):
 
 @pytest.mark.parametrize(("least", "among"), [(5, 3), (0, 2)])
 def test_what_is_no_rule_is_refused(least, among):
-    with pytest.raises(UserError, match=f"where {least} of the last {among} rows .* expected two"):
+    with pytest.raises(UserError, match=f"Expected two .* got {least} and {among}"):
         PersistentAlarms(least, among)
 
 
 def test_each_row_has_its_run():
-    with pytest.raises(UserError, match="one for each row"):
+    with pytest.raises(UserError, match="of 2 rows, got 1"):
         PersistentAlarms().update([1, 0], ["a"])
 
 

@@ -1,4 +1,4 @@
-"""Audit: rows learnt twice, rows that were not learnt well, and rows to judge next."""
+"""Audit: rows learnt twice, rows that were learnt badly, and rows to review next."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -16,12 +16,12 @@ from eqsep.errors import EqsepWarning, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
-_ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
-_FEWEST, _MOST_OF = 3, 0.9  # anomalies that are landmarks: from here on not by chance
-_SURE = 0.01  # the probability below which it is not by chance
-_FEWEST_FAR = 5  # normal rows: one that raises an alarm is a false one, as promised
-_TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
-_FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
+_ALIKE = 0.02  # the share of new rows that may equal learnt ones in any table
+_FEWEST, _MOST_OF = 3, 0.9  # so many anomalies that are landmarks are not chance
+_SURE = 0.01  # a probability below this is not chance
+_FEWEST_FAR = 5  # normal rows above the threshold: fewer may be the promised false alarms
+_TIMES = 5  # times the promised rate: more alarms among normal rows are not chance
+_FAR = 0.9  # a score above this means that no landmark is near, whatever the threshold
 
 
 class Fitted(Protocol):
@@ -34,27 +34,27 @@ class Fitted(Protocol):
 
 
 class RepeatedRowsWarning(EqsepWarning):
-    """Rows are learnt that were learnt before: they count twice."""
+    """Some rows were learnt twice, so they count twice."""
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """How many rows that are to be held out are held out already."""
+    """How many of the rows to hold out are held out already."""
 
-    checked: int  #: rows that are to be held out
-    found: int  #: those among them that already are
-    by_chance: float  #: the share found among new rows because values repeat: an upper bound
+    checked: int  #: rows to hold out
+    found: int  #: those that are held out already
+    by_chance: float  #: upper bound of the share found only because values repeat
 
     @property
     def share(self) -> float:
-        """The share of the rows that was learnt before, beyond what repeats by chance."""
+        """The share of rows that were learnt before, beyond what repeats by chance."""
         if not self.checked or self.by_chance >= 1:
             return 0.0
         return max(self.found / self.checked - self.by_chance, 0.0) / (1 - self.by_chance)
 
     @property
     def are_learnt(self) -> bool:
-        """Whether some were learnt before, beyond reasonable doubt."""
+        """Whether some were learnt before, by more than chance explains."""
         from scipy.stats import binom  # half a second: scoring does not wait for it
 
         chance = self.by_chance + _ALIKE
@@ -62,14 +62,14 @@ class Repeats:
 
 
 def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
-    """Whether a fitted detector has learnt these rows, or some of them.
+    """How many of these rows a fitted detector has already learnt.
 
     Parameters
     ----------
     detector : Detector
     X : table
     y : array-like of shape (n_rows,), default=None
-        The labels of the rows. Only rows that count as normal are checked.
+        Their labels. Only rows that count as normal are checked.
 
     Examples
     --------
@@ -88,23 +88,23 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
 def suspects(
     detector: Fitted, X: Any, y: Any = None, *, groups: Any = None, time: Any = None, n: int = 20
 ) -> np.ndarray:
-    """The calibrating rows that score highest, unlabelled or doubted: for a person to judge.
+    """The calibrating rows that are most likely to be unnoticed anomalies, for you to review.
 
-    These are rows without a label, or those labelled normal where all are labelled and doubted. An
-    anomaly among them makes the threshold too high: `forget` it with the label that it had and
-    `partial_fit` it with its kind. Leave a row that turns out to be normal as it is.
+    These are the highest scores among rows without a label or, if all rows are labelled and
+    doubted, among rows labelled normal. An anomaly among them makes the threshold too high:
+    `forget` it with its old label and `partial_fit` it with its kind. Leave normal rows alone.
 
     Parameters
     ----------
     detector : Detector
     X : table
-        Rows that were learnt; others are ignored.
+        Learnt rows; others are ignored.
     y : array-like of shape (n_rows,), default=None
-        The labels that they had.
+        Their labels in the fit.
     groups, time : array-like of shape (n_rows,) or str, default=None
-        As they were learnt.
+        As in the fit.
     n : int, default=20
-        How many to list at most.
+        The maximum number of rows to list.
 
     Returns
     -------
@@ -138,13 +138,13 @@ def suspects(
 def rows_to_learn(
     model: Model, X: Any, y: Any, *, groups: Any = None, time: Any = None
 ) -> tuple[Table, RowLabels]:
-    """More rows as the plan of a model takes them, and their labels."""
+    """More rows in the form that the plan of a model expects, and their labels."""
     table = model.plan.align(model.plan.grouped(X, groups, time))
     return table, model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
 
 
 def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
-    """Warn if rows were learnt before; anomalies of a version 0.1 model if they are landmarks."""
+    """Warn of rows learnt before; models of version 0.1 know anomalies only as landmarks."""
     rows = more.held_out.normal
     found, again = _repeats(model, rows), are_among(anomalies, model.plan.terms.landmarks).sum()
     keeps_none = not model.plan.holdout.keeps_kinds
@@ -159,14 +159,13 @@ def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None
         known = _compared(given, known=own, share=bounds.get(kind, 2**64) / 2**64)
         if known.found >= _FEWEST and known.are_learnt:
             _warn_of_repeats(
-                f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: of "
-                f"{known.checked:,} that are to be kept for names, {known.found:,} are kept "
-                f"already."
+                f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: "
+                f"{known.found:,} of {known.checked:,} rows to keep for naming are kept already."
             )
     if found.are_learnt:
         _warn_of_repeats(
-            f"About {found.share:.0%} of the normal rows were learnt before: of {found.checked:,} "
-            f"that are to be held out, {found.found:,} are held out already."
+            f"About {found.share:.0%} of the normal rows were learnt before: {found.found:,} of "
+            f"{found.checked:,} rows to hold out are held out already."
         )
 
 
@@ -176,16 +175,16 @@ def warn_of_common_rows(model: Model, other: Model) -> None:
     found = _repeats(more, less.evidence.held_out.normal)
     if found.are_learnt:
         _warn_of_repeats(
-            f"The two have learnt the same rows: of {found.checked:,} held-out rows of the one, "
-            f"{found.found:,} are those of the other.",
+            f"The two detectors have learnt the same rows: {found.found:,} of "
+            f"{found.checked:,} held-out rows of one are held out by the other too.",
             hint="Merge detectors that have learnt different rows.",
         )
 
 
 def _warn_of_repeats(
-    message: str, *, hint: str = "Learn rows once; forget(X, y) takes them out again."
+    message: str, *, hint: str = "Learn each row once; forget(X, y) undoes this."
 ) -> None:
-    suffers = "Such rows count twice then, and the promised false-alarm rate suffers."
+    suffers = "Such rows count twice, and the promised false-alarm rate may no longer hold."
     warn(RepeatedRowsWarning(f"{message} {suffers}", hint=hint))
 
 
@@ -217,13 +216,13 @@ def _as_bytes(rows: np.ndarray) -> Iterable[bytes]:
 
 
 class NewKindWarning(EqsepWarning):
-    """Rows learnt after the first fit are not recognised as their labels say."""
+    """The model does not recognise rows learnt after the first fit as their labels say."""
 
 
 def warn_of_rows(
     model: Model, rows: np.ndarray, labels: RowLabels, *, known: RowLabels, judged: bool = False
 ) -> None:
-    """Warn of labels unlike those before, and of rows that the model does not take as labelled."""
+    """Warn of labels unlike earlier ones, and of rows that the model judges unlike their label."""
     warn_of(check_row_labels(labels, known=known))
     _warn_of_far_rows(model, rows[labels.code == 0], judged=judged)
     for code, kind in enumerate(labels.kinds[len(known.kinds) :], start=1 + len(known.kinds)):
@@ -235,14 +234,14 @@ def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None
     far = model.score.residual(normal) > limit
     if far.sum() < _FEWEST_FAR or far.mean() <= _TIMES * model.promise.false_alarm_rate:
         return
-    hint, topic = "Fit again with these rows among the others.", ""
+    hint, topic = "Fit again with all rows, these included.", ""
     if not judged:
         topic = "picked_rows"
         hint += " If they were picked because they raised an alarm, pass judged=True."
     message = (
-        f"Of {len(normal):,} normal rows {far.mean():.0%} have an |1 - f| above {limit:.2f} now "
-        f"that they are learnt, where the threshold is {model.threshold:.2f}: no landmark of the "
-        f"first fit is near them."
+        f"After learning, {far.mean():.0%} of {len(normal):,} normal rows still have |1 - f| above "
+        f"{limit:.2f} (the threshold is {model.threshold:.2f}): no landmark of the first fit is "
+        f"near them."
     )
     warn(NewKindWarning(message, hint=hint, topic=topic))
 
@@ -255,24 +254,24 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
     other = max(shares, key=lambda name: shares[name], default=None)
     if alarm < 0.5:
         advice = (
-            f"they lie among normal rows, or near no landmark of the first fit. If {kind!r} is "
-            f"another word for normal, correct the labels and learn them from the model as it was "
-            f"before; else fit again with these rows too."
+            f"they look normal, or no landmark of the first fit is near them. If {kind!r} means "
+            f"normal, go back to the earlier model and learn them with corrected labels; "
+            f"otherwise fit again with these rows included."
         )
     elif named >= 0.5:
         return
     elif other is not None and shares[other] > named:
         advice = (
-            f"most look like {other!r}. If both are one kind, give them one name; else alarms of "
-            f"it will be called {kind!r} or {other!r}."
+            f"most look like {other!r}. If both are the same kind, give them the same name; "
+            f"otherwise its alarms may be called {kind!r} or {other!r}."
         )
     else:
         advice = (
-            f"no landmark of the first fit is near them, and they are too few to be named without "
-            f"({rows_for(rate):,} are needed). Fit again with these rows too."
+            f"no landmark of the first fit is near them, and naming without landmarks takes "
+            f"{rows_for(rate):,} rows. Fit again with these rows included."
         )
     message = (
-        f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an alarm and "
-        f"{named:.0%} are distinguished from other kinds now that they are learnt: {advice}"
+        f"The kind {kind!r} is new. After learning its rows ({len(rows):,}), {alarm:.0%} raise an "
+        f"alarm and {named:.0%} are distinguished from other kinds: {advice}"
     )
     warn(NewKindWarning(message))

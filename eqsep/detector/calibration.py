@@ -14,12 +14,12 @@ from eqsep.detector.config import Config
 from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, rows_to_hold_out, usable
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
 
-CONFIDENCE = 0.95  # of the interval that is given for every model
-NO_PROMISE = "no promise was made"  # where too few rows calibrate
-_LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count by
-_ALLOWED = 0.01  # the share of rows that may be normal and as much like the seen kinds
+CONFIDENCE = 0.95  # of the interval shown for every model
+NO_PROMISE = "no promise was made"  # too few rows calibrate
+_LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count
+_ALLOWED = 0.01  # the share of normal rows that may be as much like the seen kinds
 _TINY = 1e-12  # no score lies between this and 0
-_MANY = 10  # alarms that must come at once: where more must, it is worth a warning
+_MANY = 10  # alarms needed at once: more are worth a warning
 USUAL_RATES = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
 
 
@@ -28,7 +28,7 @@ class CalibrationWarning(EqsepWarning):
 
 
 def checked_share(share: object, *, name: str, hint: str) -> float:
-    """A parameter of this name as a number between 0 and 1, or an error with the hint."""
+    """A parameter as a number between 0 and 1, or an error with the hint."""
     if not isinstance(share, Real) or not 0 < float(share) < 1:
         raise ParameterError(name, expected="a number between 0 and 1", got=share, hint=hint)
     return float(share)
@@ -62,14 +62,14 @@ class Promise(schemas.Kept):
     def __post_init__(self) -> None:
         checked_rate(self.false_alarm_rate)
         if self.confidence is not None:
-            hint = "With 0.95, 95 of 100 models keep the false-alarm rate; None is on average."
+            hint = "With 0.95, 95 of 100 models keep the false-alarm rate; None: on average."
             checked_share(self.confidence, name="confidence", hint=hint)
         hint = "0.05 lets one row in twenty of a seen kind be called unseen."
         checked_share(self.unseen_rate, name="unseen_rate", hint=hint)
 
 
 class RateInterval(NamedTuple):
-    """The false-alarm rate over draws of the held-out rows: its mean, and where 95 % lie."""
+    """The false-alarm rate over draws of the held-out rows: its mean and 95 % interval."""
 
     mean: float
     low: float
@@ -80,18 +80,18 @@ class RateInterval(NamedTuple):
 class Calibration(schemas.Kept, WithoutCaches):
     """The scores of normal rows that were held out of the fit, in a random order.
 
-    A new normal row is as likely to have any rank among them (split conformal prediction), so p(s)
-    = (1 + the number of their scores >= s) / (n + 1) is at most a with probability a or less.
+    A new normal row has any rank among them with equal probability (split conformal prediction), so
+    p(s) = (1 + the number of their scores >= s) / (n + 1) is at most a with probability a or less.
 
-    Where whole groups were held out, each of the J groups counts the same (hierarchical conformal
+    If whole groups were held out, each of the J groups counts the same (hierarchical conformal
     prediction): p(s) = (1 + the sum over groups of the share of rows with a score >= s) / (J + 1).
     """
 
     scores: np.ndarray
     # Of held-out labelled anomalies; none where rows are trusted.
     anomaly_scores: np.ndarray = field(default_factory=lambda: np.empty(0))
-    n_anomalies: float = 0.0  # how many of the rows are unlabelled anomalies, at least
-    # A hash of the group of each row; empty where rows were held out one by one.
+    n_anomalies: float = 0.0  # lower bound of the unlabelled anomalies among the rows
+    # A hash of the group of each row; empty if rows were held out one by one.
     groups: np.ndarray = field(default_factory=lambda: NO_GROUPS)
 
     SCHEMAS: ClassVar = {
@@ -109,7 +109,7 @@ class Calibration(schemas.Kept, WithoutCaches):
 
     @property
     def n_left_out(self) -> int:
-        """How many rows are taken for unlabelled anomalies."""
+        """How many rows are treated as unlabelled anomalies."""
         return int((~self._is_normal).sum())
 
     @cached_property
@@ -158,7 +158,7 @@ class Calibration(schemas.Kept, WithoutCaches):
             return math.floor(rate * (n + 1) + 1e-9)
         if len(self.groups):
             raise UserError(
-                "A confidence cannot be kept where whole groups are held out: leave it out."
+                "A confidence cannot be promised if whole groups are held out: leave it out."
             )
         return certified_rank(n, rate=rate, confidence=confidence)
 
@@ -211,17 +211,17 @@ class Calibration(schemas.Kept, WithoutCaches):
         if grouping is not None:  # half of the groups are held out
             more = "rows of a longer time" if grouping.edges else f"{what} ({2 * wanted:,} in all)"
         enough = next(iter(self.usual_thresholds(confidence)), None)
-        besides = f", besides {left_out:,} that are taken for anomalies" * bool(left_out)
+        uncounted = f", not counting {left_out:,} that look like anomalies" * bool(left_out)
         message = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
-            f"{wanted:,} held-out {what}, and there are {n:,}{besides}."
+            f"{wanted:,} held-out {what}, and there are {n:,}{uncounted}."
         )
         hint, topic = f"Add {more}.", "more_rows"
         if enough is not None:
             hint, topic = f"Add {more}, or set false_alarm_rate={enough:g}.", "higher_rate"
         if enough is not None and confidence is not None and self.rank(rate):
             topic = "higher_rate_or_no_confidence"
-            hint = f"{hint[:-1]}, or set confidence=None: on average it can be promised."
+            hint = f"{hint[:-1]}, or set confidence=None: the rate can be promised on average."
         warn(CalibrationWarning(message, hint=hint, topic=topic, more=more, rate=enough))
 
     def p_value(self, score: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
@@ -238,7 +238,7 @@ class Calibration(schemas.Kept, WithoutCaches):
         ordered, first = np.unique(scores, return_index=True)
         as_high = from_the_top[first]
         positive = ordered > 0  # at 0, the least score, all are as high
-        highest = max(ordered[-1], _TINY) if len(ordered) else 0.5  # without any, the threshold
+        highest = max(ordered[-1], _TINY) if len(ordered) else 0.5  # without scores, the threshold
         share = np.append(1.0, as_high[positive] / (self.n_units + 1))
         score = np.asarray(score, dtype=float)
         beyond = highest / np.maximum(score, highest)
@@ -254,7 +254,7 @@ class Calibration(schemas.Kept, WithoutCaches):
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
         made = super().from_state(state, **others)
         if len(made.groups) not in (0, len(made.scores)) or made.groups.dtype != np.uint64:
-            schemas.damaged("its held-out rows have more groups, or fewer, than there are")
+            schemas.damaged("the number of groups differs from that of its held-out rows")
         return made
 
 
@@ -271,10 +271,10 @@ def certified_rank(n: int, *, rate: float, confidence: float) -> int:
 
 
 def rate_interval(n: int, k: int) -> RateInterval:
-    """Where the rate of one model lies if its threshold is the k-th largest of n scores."""
+    """The interval of one model's rate if its threshold is the k-th largest of n scores."""
     if not 0 < k <= n:
         return RateInterval(*(float(k > n),) * 3)
-    from scipy.special import betaincinv  # likewise
+    from scipy.special import betaincinv  # imported lazily: rarely needed
 
     tail = (1 - CONFIDENCE) / 2
     low, high = betaincinv(k, n + 1 - k, [tail, 1 - tail])
@@ -282,7 +282,7 @@ def rate_interval(n: int, k: int) -> RateInterval:
 
 
 def rows_needed(*, rate: float, confidence: float) -> int:
-    """The least number of held-out rows with a largest score that certifies the rate."""
+    """The fewest held-out rows that can certify the rate."""
     return math.ceil(math.log1p(-confidence) / math.log1p(-rate) - 1e-9)
 
 
@@ -296,9 +296,8 @@ def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
     return shares
 
 
-# Anomalies among the rows that calibrate: they raise the threshold, so that fewer are found. How
-# much anomalies are like the seen kinds, and how high they score, is known from labelled ones that
-# were held out too.
+# Anomalies among the calibrating rows raise the threshold, so fewer are found. Labelled anomalies
+# that were held out too show how much anomalies are like the seen kinds, and how high they score.
 
 
 def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float:
@@ -324,7 +323,7 @@ def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float
 def rows_that_count(
     scores: np.ndarray, anomaly_scores: np.ndarray, n_anomalies: float
 ) -> np.ndarray:
-    """Which rows count: of those that score t or more, as many do not as are anomalies."""
+    """Which rows count: of those that score t or more, all but as many as are anomalies."""
     order = np.argsort(-scores, kind="stable")
     below = np.searchsorted(np.sort(anomaly_scores), scores[order], side="left")
     share = (len(anomaly_scores) - below) / (len(anomaly_scores) + 1)
@@ -348,9 +347,9 @@ def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
         least, enough = 1 / (n_calibrating + 1), math.ceil(len(p) / (fdr * _MANY)) - 1
         warn(
             CalibrationWarning(
-                f"No row is selected. With {n_calibrating:,} held-out normal rows a p-value is at "
-                f"least {least:.2g}, so at least {needed:,} of {len(p):,} rows must score above "
-                f"all of these for any to be selected; with {enough:,}, {_MANY} are enough.",
+                f"No row is selected. With {n_calibrating:,} held-out normal rows, the lowest "
+                f"p-value is {least:.2g}, so at least {needed:,} of {len(p):,} rows must score "
+                f"above all of them for any to be selected; with {enough:,}, {_MANY} are enough.",
                 hint="Add normal rows, pass fewer rows at a time, or allow a higher fdr.",
                 topic="none_selected",
             )

@@ -18,47 +18,45 @@ UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 class Config:
     """Every number that a fit depends on, with its default.
 
-    Pass them by ``Detector(config=Config(n_trees=100))``. Those that begin with `doubted_` replace
-    their namesakes where rows that nobody has called anomalous may be anomalies.
+    Pass them as ``Detector(config=Config(n_trees=100))``. Those that begin with `doubted_` replace
+    their namesakes if rows that are not labelled anomalous may be anomalies.
 
     Attributes
     ----------
     n_landmarks : int
     bandwidth, doubted_bandwidth : float
-        Of the kernel, in units of the median distance between landmarks.
+        Kernel bandwidth, in units of the median distance between landmarks.
     powers : tuple of int
         The kernel is the mean of exp(-p ||x - c||_1 / (4 bandwidth)) over these powers of two.
     alpha : float
-        The ridge penalty, in units of the loss of one row.
+        Ridge penalty, in units of the loss of one row.
     unlabelled_weight : float
-        Of a row without a label, as a normal one, where it is neither trusted nor doubted.
+        Weight of a row without a label, learnt as normal, if it is neither trusted nor doubted.
     n_trees : int
         Trees that vote on whether a row is like the labelled anomalies.
     vote_weight, doubted_vote_weight : float
-        Of their vote in the score.
+        Weight of their vote in the score.
     tree_columns, max_tree_columns : float, int
-        The share of the columns among which a split is chosen, and the most of them.
+        The share of the columns that a split is chosen from, and their maximum number.
     min_leaf, doubted_min_leaf : int
-        The fewest rows of a leaf.
+        The minimum number of rows in a leaf.
     max_tree_normal, max_tree_anomalous : int
-        The most rows of each class that a tree is grown on.
+        The maximum number of rows of each class that a tree is grown on.
     ellipsoid_step, doubted_ellipsoid_step : float
         What a step beyond the ellipsoid of normal rows adds to the score.
     likeness_weight, likeness_ridge : float
-        Of likeness to labelled anomalies, where rows are doubted; its ridge penalty for n of them
-        is `likeness_ridge` / n.
+        Weight, and n times the ridge penalty, of likeness to n anomalies if rows are doubted.
     few_anomalies : int
-        With fewer labelled ones than this, doubted rows are followed less closely.
+        With fewer labelled anomalies than this, the fit follows doubted rows less closely.
     max_held_out, max_held_out_in_groups, max_held_out_anomalies : int
-        The most rows that a first fit holds out: normal ones, one by one or in whole groups, and
-        labelled anomalies, where rows are doubted.
+        The most rows that a first fit holds out: normal rows one by one, normal rows in whole
+        groups, and labelled anomalies if rows are doubted.
     n_folds, n_trees_per_fold : int
-        Of the cross-conformal test by which alarms are named.
+        Folds, and trees per fold, of the cross-conformal test that names alarms.
     max_kind_rows, max_near_rows : int
-        The most rows of a kind kept to name alarms by, and the most to which distances are taken.
+        The most rows of a kind that are kept to name alarms, and that distances are measured to.
     max_sample, max_sample_anomalies : int
-        The most rows of a stream from which a plan is chosen, and the number of anomalies up to
-        which these may exceed their share.
+        The most rows of a stream that decide the plan, and the most anomalies beyond their share.
     """
 
     n_landmarks: int = 1000
@@ -112,12 +110,12 @@ class Config:
 
     @classmethod
     def fast(cls) -> Self:
-        """Few landmarks and trees, for tests and examples in which precision is not the point."""
+        """Few landmarks and trees, for tests and examples where precision does not matter."""
         return cls(n_landmarks=200, n_trees=10, n_trees_per_fold=8)
 
     @contextmanager
     def as_default(self) -> Iterator[Self]:
-        """While it is open, all detectors of this process without a config have this one."""
+        """A context in which all detectors of this process without a config use this one."""
         _defaults.append(self)
         try:
             yield self
@@ -130,7 +128,7 @@ class Config:
         return _defaults[-1] if _defaults else cls()
 
     def for_rows(self, *, doubted: bool) -> Self:
-        """The config with the values for doubted rows in the place of their namesakes."""
+        """The config with the `doubted_` values in place of their namesakes."""
         if not doubted:
             return self
         own = {n.removeprefix("doubted_"): v for n, v in vars(self).items() if "doubted_" in n}
@@ -142,16 +140,16 @@ class Config:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The config of these parts; what an older file lacks has its default."""
+        """The config of these parts; values that an older file lacks get their defaults."""
         names = [field.name for field in fields(cls)]
         schemas.check_names(state, "Config", required=(), optional=names)
         powers = state.get("powers")
         try:
             return cls(**state | ({"powers": tuple(powers)} if type(powers) is list else {}))
         except ParameterError as error:
-            schemas.damaged(f"its config cannot be: {str(error).rstrip('.')}")
+            schemas.damaged(f"its config is invalid: {str(error).rstrip('.')}")
 
 
-_LEAST = {"n_landmarks": 2, "n_folds": 2, "few_anomalies": 0}  # of whole numbers; of others 1
+_LEAST = {"n_landmarks": 2, "n_folds": 2, "few_anomalies": 0}  # of whole numbers; 1 for others
 _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
 _defaults: list[Config] = []  # those of `Config.as_default` that are open

@@ -1,8 +1,8 @@
-"""Drift: whether rows change in time, so that a promise for rows like these fails on later ones.
+"""Drift: whether rows change over time, so that the promise fails on later rows.
 
-Held-out blocks have learnt rows on both sides, and do not show it. So small fits to the rows up to
-some time score blocks held out of these, and blocks that follow. A season that such a fit has not
-seen looks like drift, and the last blocks tell: by then it may have come round.
+Held-out blocks have learnt rows on both sides, so they cannot show it. Small fits to the rows up to
+some time therefore score their own held-out blocks and the blocks that follow. A season that such a
+fit has not seen looks like drift; by the last blocks it may have come round, so these decide.
 """
 
 from dataclasses import replace
@@ -19,21 +19,21 @@ from eqsep.errors import quoted
 from eqsep.labels import RowLabels
 from eqsep.tables.reading import RowGroups, Table
 
-_CUTS, _FOLLOWING = (0.4, 0.6, 0.8), 0.2  # of all rows: what was before, and what comes after
-_LAST = 0.1  # of all blocks: these say whether rows go on changing
+_CUTS, _FOLLOWING = (0.4, 0.6, 0.8), 0.2  # of all rows: before each cut, and after it
+_LAST = 0.1  # of all blocks: these show whether rows keep changing
 _MOST_ROWS, _LANDMARKS = 3000, 200  # of a small fit: normal rows, and as many anomalies
 _N_PERMUTATIONS, _LEVEL = 499, 0.01  # of the test, and the chance of a false alert
-_BROKEN = 1.5  # times the promised rate: what is worth an alert
-_MOVED = 3.0  # standard errors between the blocks before and after, beyond which a column moves
+_BROKEN = 1.5  # times the promised rate: more is worth an alert
+_MOVED = 3.0  # standard errors between the blocks before and after: more means that a column moves
 _FEWEST = 5  # blocks on either side of a cut
 _MOST_COLUMNS = 3
-_RESTARTS = 0.1  # of the steps from row to row: where more go back, rows are in no order
+_RESTARTS = 0.1  # of the steps from row to row: if more go back, rows are not in order
 
 
 def check_time(
     table: Table, labels: RowLabels, plan: Plan, config: Config, *, rate: float
 ) -> list[Finding]:
-    """Findings on the times of normal rows: that they start again, that rows change."""
+    """Findings on times: that clocks restart, and that normal rows change."""
     grouping = plan.holdout.grouping
     assert grouping is not None  # rows in time
     assert table.groups is not None
@@ -45,7 +45,7 @@ def check_time(
     small = replace(config, n_landmarks=min(_LANDMARKS, config.n_landmarks))
     block, n_blocks = _blocks(table.groups, grouping, normal)
     timed = table
-    if not grouping.edges:  # whole groups are held out: when each is from orders them
+    if not grouping.edges:  # whole groups are held out: their times order them
         timed = replace(table, groups=replace(table.groups, columns=(grouping.columns[0], None)))
     chance = np.random.RandomState(0)
 
@@ -68,23 +68,23 @@ def check_time(
     columns = _moved(plan.encode(table.take(normal)), block, n_blocks, plan)
     which = f", most of all in column{'s' * (len(columns) != 1)} {quoted(columns)}"
     goes_on = _is_broken(latest, rate=rate)
-    meaning = "does not hold while rows go on changing."
+    meaning = "does not hold while rows keep changing."
     if not goes_on:
-        meaning = "may hold if rows to come are like learnt ones, as where a season comes round."
+        meaning = "may hold if new rows are like learnt ones, as when a season comes round."
     drift = Finding(
         DriftWarning,
-        f"Rows change over time{which * bool(columns)}: fits to earlier rows, asked for "
+        f"Rows change over time{which * bool(columns)}: fits to earlier rows, calibrated to "
         f"{100 * rate:.3g}% false alarms, had {100 * mean[0]:.2g}% on the rows that came next and "
-        f"{100 * latest[0]:.2g}% on the last rows{' (as chance allows)' * (not goes_on)}, where "
-        f"rows that stay as they are have {100 * mean[1:].mean():.2g}%. The promise {meaning}",
-        "Fit again as rows come, or leave out columns that do not matter.",
+        f"{100 * latest[0]:.2g}% on the last rows{' (within chance)' * (not goes_on)}, compared "
+        f"with {100 * mean[1:].mean():.2g}% if rows did not change. The promise {meaning}",
+        "Fit again as rows arrive, or leave out columns that do not matter.",
         {"goes_on": int(goes_on)},
     )
     return [*found, drift]
 
 
 def _is_broken(rates: np.ndarray, *, rate: float) -> bool:
-    """Whether the first rate exceeds the promised one and those by chance, the others, by far."""
+    """Whether the first rate far exceeds the promised one and the others, which are chance."""
     broken, by_chance = float(rates[0]), rates[1:]
     is_chance = (1 + np.sum(by_chance >= broken - 1e-12)) / (1 + _N_PERMUTATIONS) > _LEVEL
     return not is_chance and broken > _BROKEN * max(rate, float(by_chance.mean()))
@@ -155,7 +155,7 @@ def _moved(Z: np.ndarray, block: np.ndarray, n_blocks: int, plan: Plan) -> list[
 
 
 def _restarts(groups: RowGroups) -> list[Finding]:
-    """A finding if times go back to earlier ones, as where runs with own clocks are stacked."""
+    """A finding if times go back, as when runs with their own clocks are stacked."""
     order = np.argsort(groups.group, kind="stable")
     time, same = groups.time[order], np.diff(groups.group[order].astype(float)) == 0
     back = np.flatnonzero(same & (np.diff(time) < 0))
@@ -172,9 +172,9 @@ def _restarts(groups: RowGroups) -> list[Finding]:
     return [
         Finding(
             TimeOrderWarning,
-            f"Time goes back{within} {len(back):,} time{'s' * (len(back) != 1)} from row to row, "
-            f"to times that were there before, as where runs or machines with clocks of their own "
-            f"stand below each other: a block of time then holds rows of several.",
-            "Pass the column that says which run or machine a row is from as groups=.",
+            f"Time goes back{within} {len(back):,} time{'s' * (len(back) != 1)} from one row to "
+            f"the next, to times that occur earlier, as when runs or machines with their own "
+            f"clocks are stacked: a block of time then mixes rows of several.",
+            "Pass the column that names the run or machine of each row as groups=.",
         )
     ]

@@ -1,4 +1,4 @@
-"""Evidence: all that rows teach, the only thing that learning changes. It adds and subtracts."""
+"""Evidence: what rows teach, and all that learning changes. It can be added and subtracted."""
 
 import zlib
 from collections import Counter
@@ -21,7 +21,7 @@ from eqsep.progress import reporter
 from eqsep.tables.encodings import FAR
 from eqsep.tables.reading import Table
 
-_FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept where rows are wide
+_FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept if rows are wide
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,7 +85,7 @@ class HeldOutRows(_Rows):
 
     @property
     def groups(self) -> np.ndarray:
-        """The group of each normal row, as a hash; empty where rows are held out one by one."""
+        """The group of each normal row, as a hash; empty if rows are held out one by one."""
         return self.hashes[self.is_normal] if self.in_groups else NO_GROUPS
 
     def take(self, places: np.ndarray) -> Self:
@@ -98,13 +98,13 @@ class HeldOutRows(_Rows):
         return replace(super().__add__(other), provisional_names=names)
 
     def __sub__(self, gone: "HeldOutRows") -> "HeldOutRows":
-        """The rows that are left when others go; refused where one of these was not held out."""
+        """The rows left without `gone`; refused if one of these was not held out."""
         parts = [(one.rows, one.is_normal, *[one.hashes] * one.in_groups) for one in (self, gone)]
         left, some_missing = _remaining(*parts)
         if some_missing:
             raise UserError(
-                "Cannot forget a row that was not learnt: one that would be held out is not among "
-                "those that are. Pass rows and labels as they were learnt."
+                "Cannot forget a row that was not learnt: it belongs to the held-out rows, and is "
+                "not among them. Pass rows and labels as they were learnt."
             )
         return self.take(left)
 
@@ -126,7 +126,7 @@ class HeldOutRows(_Rows):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KindRows(_Rows):
-    """Learnt rows of the seen kinds, packed as trees see them, to name alarms by."""
+    """Learnt rows of the seen kinds, packed as trees see them, to name alarms."""
 
     groups: np.ndarray  # uint64, a hash of the group of each row; empty without groups
     key: int  # of the hashes
@@ -140,7 +140,7 @@ class KindRows(_Rows):
     }
 
     def __sub__(self, gone: "KindRows") -> "KindRows":
-        """The rows that are left when others go; those that are not kept are ignored."""
+        """The rows left without `gone`, which may include rows that are not kept."""
         parts = [
             (one.rows, one.kind, *[one.groups] * bool(len(one.groups))) for one in (self, gone)
         ]
@@ -157,7 +157,7 @@ class KindRows(_Rows):
 
     @cached_property
     def hashes(self) -> np.ndarray:
-        """A hash of each row, which depends on no other rows than equal ones of its kind."""
+        """A hash of each row, which depends only on the row and equal rows of its kind."""
         out = np.empty(len(self.rows), dtype=np.uint64)
         for name in np.unique(self.kind):
             places = self.kind == name
@@ -213,7 +213,7 @@ class Evidence(WithoutCaches):
         )
 
     def __sub__(self, other: "Evidence") -> "Evidence":
-        """What is left without rows that were learnt; a kind without rows is not seen any more."""
+        """The evidence without some learnt rows; a kind left without rows is dropped."""
         labels = self.labels.joined(other.labels)
         learnt, gone = self._sums_of(labels).weight, other._sums_of(labels).weight
         if (gone > learnt * (1 + 1e-9) + 1e-9).any():
@@ -223,8 +223,8 @@ class Evidence(WithoutCaches):
                 for weights in (gone, learnt)
             )
             raise UserError(
-                f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were "
-                f"given, {had} were learnt. Pass rows and labels as they were learnt."
+                f"Cannot forget more than was learnt: got {given} rows (without held-out ones), "
+                f"and {had} were learnt. Pass rows and labels as they were learnt."
             )
         left = self.sums - other._sums_of(self.labels)
         stay = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
@@ -244,7 +244,7 @@ class Evidence(WithoutCaches):
         return regrouped(self.sums, [0, *columns], n=1 + len(labels.kinds))
 
     def renamed(self, old: str, new: str) -> "Evidence":
-        """The same with a kind under another name; if there is such a kind, both become one."""
+        """The same with a kind renamed; if the new name exists, both kinds become one."""
         now = [new if kind == old else kind for kind in self.labels.kinds]
         kinds = tuple(dict.fromkeys(now))
         labels = None if self.labels.labels is None else self.labels.labels.renamed(old, new)
@@ -254,7 +254,7 @@ class Evidence(WithoutCaches):
             held_out=self.held_out.renamed(old, new),
             kinds=self.kinds.renamed(old, new),
             labels=replace(self.labels, kinds=kinds, labels=labels),
-            learnt=None,  # hashes of rows are with their kinds
+            learnt=None,  # hashes of rows depend on their kinds
         )
 
     @property
@@ -280,13 +280,13 @@ class Evidence(WithoutCaches):
             or (0 if sums.leaves is None else len(sums.leaves)) != n_leaves
             or (terms.likeness_weight and sums.anomalous is None)
         ):
-            schemas.damaged("its sums are not those of its landmarks, leaves and kinds")
+            schemas.damaged("its sums do not match its landmarks, leaves and kinds")
         if held.rows.shape[1] != terms.landmarks.shape[1] or held.hashes.dtype != np.uint64:
             schemas.damaged("its held-out rows do not have the columns of its table")
         in_groups = holdout.grouping is not None
         kinds_in_groups = bool(len(kinds.groups)) if len(kinds.rows) else in_groups
         if not held.in_groups == kinds_in_groups == in_groups:
-            schemas.damaged("its rows have groups, or lack them")
+            schemas.damaged("only some of its rows have groups")
         if (
             len(kinds.kind) != len(kinds.rows)
             or len(kinds.groups) not in (0, len(kinds.rows))
@@ -296,7 +296,7 @@ class Evidence(WithoutCaches):
             or not set(kinds.kind.tolist()) <= set(evidence.labels.kinds)
             or (len(kinds.rows) and not holdout.keeps_kinds)
         ):
-            schemas.damaged("the rows that it names alarms by are not of its columns and kinds")
+            schemas.damaged("the rows that name its alarms do not match its columns and kinds")
         return evidence
 
 
@@ -340,7 +340,7 @@ def _remaining(
 def gather(
     plan: Plan, table: Table, labels: RowLabels, *, judged: bool = False, device: str = "cpu"
 ) -> Evidence:
-    """What an aligned table teaches; rows that were `judged` as alarms are never held out."""
+    """The evidence in an aligned table; rows `judged` because of an alarm are never held out."""
     rows = plan.encoder.encode(table)
     holdout = replace(plan.holdout, bound=0, anomaly_bound=0) if judged else plan.holdout
     split = holdout.split(table, labels, encoder=plan.encoder)
@@ -377,7 +377,7 @@ def _taught(
     names: Mapping[str, np.ndarray],
     device: str = "cpu",
 ) -> Evidence:
-    """What encoded rows teach that are learnt, by their classes; those without a label have 0."""
+    """The evidence in encoded rows to learn, by class; rows without a label have class 0."""
     holdout, kinds = plan.holdout, np.array(("", *labels.kinds))
     target = np.zeros((len(code), len(kinds)))
     target[np.arange(len(code)), code] = 1.0
@@ -420,7 +420,7 @@ def with_fewer_kind_rows(
 
 
 def n_kind_rows(n_columns: int, *, config: Config) -> int:
-    """How many rows of a kind are kept at most: fewer where they are wide."""
+    """The most rows of a kind to keep: fewer if they are wide."""
     return min(config.max_kind_rows, max(_FEWEST_KIND_ROWS, _MOST_VALUES // max(n_columns, 1)))
 
 
@@ -428,7 +428,7 @@ def with_lower_bounds(plan: Plan, evidence: Evidence, *, config: Config) -> tupl
     """Hold out and keep fewer rows where there are more than twice as many as ever needed."""
     plan, evidence = with_fewer_kind_rows(plan, evidence, config=config, slack=2.0)
     if plan.holdout.grouping is not None:
-        return plan, evidence  # of large groups only some rows calibrate anyway
+        return plan, evidence  # only some rows of large groups calibrate anyway
     for most, anomalous in ((config.max_held_out, False), (config.max_held_out_anomalies, True)):
         if (evidence.held_out.is_normal != anomalous).sum() > 2 * most:
             plan, evidence = _with_fewer_held_out(plan, evidence, most=most, anomalous=anomalous)

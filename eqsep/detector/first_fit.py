@@ -27,7 +27,7 @@ from eqsep.tables.reading import Table, read_table, with_groups
 MOST_NAMES = 10_000  # that are counted in a column
 MOST_LABELS = 1000  # different ones: more are ids or measurements
 _NAMED = ("text", "mixed")
-_SLACK = 1.2  # more rows are held out than counted on, so that enough are there in the end
+_SLACK = 1.2  # more rows are held out than needed, so that enough remain in the end
 _WHOLE = 2**64 - 1
 Batches = Iterator[tuple[Table, Any]]
 Taught = tuple[Plan, Evidence]
@@ -50,13 +50,13 @@ class FirstFit:
     normal: Any = None
     unlabelled: str = "auto"
     window: int | None = None  # the length of windows
-    plan: Plan | None = None  # that of another fit, to learn what can be merged with it
+    plan: Plan | None = None  # of another fit, so that the models can be merged
     device: str = "cpu"  # where kernel values are summed
 
     def to_rows(
         self, table: Table, y: Any, rng: np.random.RandomState, *, given: bool, whole: bool = True
     ) -> Fit:
-        """The fit to rows in memory; copies of rows are found only in the `whole` of the data."""
+        """The fit to rows in memory; copies of rows are found only in `whole` data."""
         phase("planning")
         labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=self.normal)
         found = check_row_labels(labels)
@@ -139,13 +139,13 @@ class FirstFit:
         return self._settled(*gather_all(plan, labels.of_no_row()), found)
 
     def gather_batch(self, plan: Plan, table: Table, y: Any, *, known: RowLabels) -> Evidence:
-        """What a batch teaches."""
+        """The evidence in a batch."""
         table = plan.align(table)
         labels = plan.labels.read(y, n_rows=table.n_rows, known=known)
         return gather(plan, table, labels, device=self.device)
 
     def _to_batches_once(self, batches: Batches, rng: np.random.RandomState) -> Fit:
-        """The first rows give the plan; the bound falls as more come, so that few are held out."""
+        """The first rows decide the plan; as more rows come, a smaller share is held out."""
         first: list[tuple[Table, Any]] = []
         n_rows = 0
         for table, y in batches:
@@ -162,7 +162,7 @@ class FirstFit:
         return self._settled(*self._gather_batches(plan, evidence, batches), found)
 
     def _gather_batches(self, plan: Plan, evidence: Evidence, batches: Batches) -> Taught:
-        """All other batches too, with a lower bound where more rows are held out than needed."""
+        """Add all other batches, and lower the bounds if more rows are held out than needed."""
         for table, y in batches:
             evidence = evidence + self.gather_batch(plan, table, y, known=evidence.labels)
             if self.plan is None:
@@ -209,7 +209,7 @@ class FirstFit:
         )
 
     def _check_order(self, table: Table, labels: RowLabels, plan: Plan) -> list[Finding]:
-        """Findings on the order of rows, by their times or as they came, that break the promise."""
+        """Findings on the order of rows, by time or as they came, that break the promise."""
         if table.groups is None or table.groups.columns[1] is None:
             return check_dependence(table, labels.code)
         return check_time(table, labels, plan, self.config, rate=self.rate)
@@ -247,7 +247,7 @@ class StreamSummary:
         self.n_rows += table.n_rows
 
     def add_labels(self, y: Any, *, n_rows: int) -> None:
-        """Count the labels of one more batch, and nothing else of it."""
+        """Count only the labels of one more batch."""
         self._count_labels(y, n_rows)
         self.n_rows += n_rows
 
@@ -296,8 +296,8 @@ class StreamSummary:
         self._counts.update(counts)
         if len(self._counts) > MOST_LABELS:
             raise UserError(
-                f"There are more than {MOST_LABELS:,} different labels: expected 0 and 1, or names "
-                f"of kinds. Pass the column that holds them."
+                f"Got more than {MOST_LABELS:,} different labels: expected 0 and 1, or names of "
+                f"kinds. Pass the column that holds the labels."
             )
 
     def _count_names(self, column: str, counts: Counter[str]) -> None:
@@ -326,7 +326,7 @@ def seed_of(rng: np.random.RandomState) -> int:
 
 
 def _no_rows() -> UserError:
-    return UserError("There are no rows: expected at least one batch with some.")
+    return UserError("Got no rows: expected at least one batch with rows.")
 
 
 def batches_of(
@@ -376,8 +376,8 @@ def with_columns(
     for word, column in given.items():
         if not isinstance(column, str | None):
             raise UserError(
-                f"Detector was given batches of rows, so {word} must be the name of a column, or "
-                f"None; got {type(column).__name__}."
+                f"With batches of rows, {word} must be the name of a column or None, got "
+                f"{type(column).__name__}."
             )
 
     def read() -> Iterator[Batch]:
@@ -387,7 +387,7 @@ def with_columns(
                 yield table, y
                 continue
             weights = [c.numbers("number") for c in table.columns if c.name == sample_weight]
-            if not weights or weights[0].any():  # where no row counts, those of others may
+            if not weights or weights[0].any():  # if no row counts here, others may
                 yield with_weight(table, y, sample_weight)
 
     read_labels = source.read_labels if sample_weight is None else read

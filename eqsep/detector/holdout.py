@@ -1,6 +1,6 @@
 """HoldOut: which rows calibrate, by a hash of their values or of their group.
 
-So pieces of the data hold out what the whole does; groups and blocks of time stay together.
+So parts of the data hold out the same rows as the whole. Groups and blocks of time stay together.
 """
 
 import math
@@ -19,30 +19,30 @@ from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.tables.encoder import Encoder, id_columns
 from eqsep.tables.reading import RowGroups, Table
 
-STEP = 100  # with 99, 199, … rows a rate of whole percents is met, not only bounded
+STEP = 100  # with 99, 199, … rows a rate in whole percents is met exactly, not only bounded
 NO_GROUPS = np.empty(0, dtype=np.uint64)
 _ALL = 2**64 - 1
-_ONE_IN = 25  # normal rows: one of so many may be held out, however many there are
-_GAP, _WIDE_GAP = 0.1, 0.25  # of a block next to a held-out one; where rows have windows
-_SPARE = 5  # times as many groups as a rate takes are held out, where there are enough
-_FEWEST_ANOMALIES = 10  # labelled ones that are held out, or none is
-_COMMON = 20  # rows from which on a kind has some to spare
+_ONE_IN = 25  # normal rows: one of so many may always be held out
+_GAP, _WIDE_GAP = 0.1, 0.25  # of a block next to a held-out one, without and with windows
+_SPARE = 5  # times as many groups as a rate needs are held out, if there are enough
+_FEWEST_ANOMALIES = 10  # labelled ones: fewer are not worth holding out
+_COMMON = 20  # rows of a kind: with fewer, none are held out
 
 
 def usable(n: int) -> int:
-    """How many of `n` held-out rows count: 99, 199, … or, where there are fewer, all of them."""
+    """How many of `n` held-out rows count: 99, 199, … or, if there are fewer, all of them."""
     return (n + 1) // STEP * STEP - 1 if n + 1 >= STEP else n
 
 
 def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
-    """How many of `n` normal rows to hold out: a fifth, of few more, of many one in 25."""
+    """How many of `n` normal rows to hold out: a fifth; more of few, one in 25 of many."""
     many = min(max(3999, n / _ONE_IN), config.max_held_out)
     most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
     return most if doubted else usable(most)
 
 
 def rows_to_hold_out(n: int, *, config: Config, doubted: bool = False) -> int:
-    """The least number of normal rows of which `n` are held out; 0 if so many never are."""
+    """The fewest normal rows from which `n` are held out; 0 if so many never are."""
     sizes = (2 * n, 5 * n, _ONE_IN * n)
     return next((k for k in sizes if n_held_out(k, config=config, doubted=doubted) >= n), 0)
 
@@ -120,13 +120,12 @@ class Grouping:
         edges = np.unique(np.quantile(groups.time, shares, method="lower"))
         if len(edges) < 3:
             raise UserError(
-                "All rows, or all but a few, have the same time: expected times by which rows can "
-                "be put in order. Leave it out, or pass others."
+                "Nearly all rows have the same time: pass times that differ, or leave the time out."
             )
         return cls(groups.columns, tuple(edges.tolist()), gap=_GAP if window is None else _WIDE_GAP)
 
     def units(self, groups: RowGroups, *, key: int, step: int = 0) -> np.ndarray:
-        """A hash of what each row is held out with; with a `step`, of the block so much later."""
+        """A hash of the unit each row is held out with, or of the block `step` blocks later."""
         halves = [groups.group >> np.uint64(32), groups.group & np.uint64(2**32 - 1)]
         block = self._places(groups.time)[0] + step if self.edges else np.zeros(len(groups.time))
         values = np.column_stack([*(half.astype(float) for half in halves), block.astype(float)])
@@ -156,7 +155,7 @@ class Grouping:
         return block, np.where(outside, beyond - np.floor(beyond), share)
 
     def scaled(self, more: float) -> "Grouping":
-        """The same for so many times as many rows."""
+        """The same for `more` times as many rows."""
         return replace(self, row_bound=min(_ALL, int(self.row_bound / max(more, 1.0))))
 
     def split(self, groups: RowGroups, labels: RowLabels, *, key: int, bound: int) -> Split:
@@ -179,11 +178,11 @@ class Grouping:
         """The grouping of these parts."""
         schemas.check_parts(state, cls.SCHEMAS, "Grouping")
         if len(state["columns"]) != 2:
-            schemas.damaged("it does not name one column of groups and one of times")
+            schemas.damaged("it does not name one column for groups and one for times")
         edges, (group, time) = state["edges"], state["columns"]
         lacks = time if len(edges) else group
         if lacks is None or len(edges) in (1, 2) or (np.diff(edges) <= 0).any():
-            schemas.damaged("it has neither groups nor blocks of time that follow each other")
+            schemas.damaged("it has neither groups nor consecutive blocks of time")
         return cls((group, time), tuple(edges.tolist()), int(state["row_bound"]), state["gap"])
 
 
@@ -199,16 +198,16 @@ def groups_needed(rate: float) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HoldOut:
-    """Which rows are held out, or kept to name alarms by: those with a hash below a bound."""
+    """Which rows are held out, or kept to name alarms: those with a hash below a bound."""
 
     columns: np.ndarray  # the table's columns that are hashed: all but ids
     key: int  # of the hash
     bound: int  # of normal rows, which calibrate
-    # Of labelled anomalies: these say how high anomalies score where rows are doubted.
+    # Of labelled anomalies, which show how high anomalies score if rows are doubted.
     anomaly_bound: int = 0
     anomaly_kinds: tuple[str, ...] = ()  # the kinds that `anomaly_bound` is for
     grouping: Grouping | None = None
-    # Of rows to name alarms by, for kinds with many rows.
+    # Of rows that name alarms, for kinds with many rows.
     kind_bounds: Mapping[str, int] = field(default_factory=dict)
     keeps_kinds: bool = True  # False for models of version 0.1: alarms are named by likeness alone
 
@@ -255,8 +254,8 @@ class HoldOut:
         units, n_rows = np.unique(grouping.units(groups, key=key)[normal], return_counts=True)
         if len(units) < 2:
             raise UserError(
-                f"Whole groups are held out to set the threshold: normal rows of at least 2 groups "
-                f"are needed, got {len(units)}. Pass more, or leave the groups out."
+                f"Whole groups are held out to set the threshold, so normal rows of at least 2 "
+                f"groups are needed, got {len(units)}. Pass more groups, or leave them out."
             )
         n_held = n_held_out_groups(len(units), rate=rate, config=config)
         grouping = grouping.scaled(n_rows[:n_held].sum() / config.max_held_out_in_groups)
@@ -289,7 +288,7 @@ class HoldOut:
         return Split(~held, held, hashes)
 
     def check_grouped(self, groups: RowGroups | None) -> None:
-        """Refuse rows without groups or times where the first fit had some, or the reverse."""
+        """Refuse rows without groups or times if the first fit had them, and the reverse."""
         had = (None, None) if self.grouping is None else self.grouping.columns
         given = (None, None) if groups is None else groups.columns
         for word, was, now in zip(("groups", "time"), had, given, strict=True):
@@ -301,10 +300,10 @@ class HoldOut:
                     topic="lost_groups",
                 )
             if was is None and now is not None:
-                raise UserError(f"The first fit had no {word}: leave it out, or fit again with it.")
+                raise UserError(f"The first fit had no {word}: leave {word} out, or fit again.")
 
     def is_same(self, other: "HoldOut") -> bool:
-        """Whether every row is treated alike."""
+        """Whether both rules treat every row the same way."""
         names = ("key", "bound", "anomaly_bound", "anomaly_kinds", "grouping", "keeps_kinds")
         return all(getattr(self, name) == getattr(other, name) for name in names) and (
             dict(self.kind_bounds) == dict(other.kind_bounds)

@@ -1,7 +1,7 @@
-"""Namer: the likeliest seen kind of an alarm, the kinds it may be of, or "unseen".
+"""Namer: the likeliest seen kind of an alarm, the kinds it may be, or "unseen".
 
-Learnt rows of each kind, judged by trees and distances without their own fold, calibrate all
-three: probabilities, prediction sets, and the test of "of no seen kind" (cross-conformal).
+Learnt rows of each kind, judged by trees and distances without their own fold, calibrate the
+probabilities, the prediction sets, and the test that calls an alarm "unseen" (cross-conformal).
 """
 
 import math
@@ -24,12 +24,12 @@ from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
 from eqsep.labels import OR, UNSEEN
 
-LIKE = 0.5  # the likeness above which an alarm is of a kind with too few rows for a test
+LIKE = 0.5  # above this likeness, an alarm gets the name of a kind with too few rows for a test
 COVERAGE = 0.95
 MARK = "*"  # after the name of a kind without a promise, in the text of a prediction set
 _NO_VOTE = 0.05  # added to shares of votes: no vote for a kind does not exclude it
-_NEAR = 0.3  # of the mean distance to the nearest row: below that, rows are equally near
-_FIRST_POWERS = np.array([1.0, 0.0])  # of votes and distances, where no row says otherwise
+_NEAR = 0.3  # of the mean distance to the nearest row: closer rows are equally near
+_FIRST_POWERS = np.array([1.0, 0.0])  # of votes and distances, before any row is seen
 _MOST_STEPS = 50  # of Newton's method
 _TIES = 1e-9
 _FORMER = ("lacking", "distance")  # parts in files of older versions
@@ -40,14 +40,14 @@ _BARE = frozenset({"yes", "no", "y", "n", "true", "false"})
 
 
 def kind_text(kind: str, column: str | None = None) -> str:
-    """A kind in a text for people: a bare "no" or number with its column, or else in quotes."""
+    """A kind as people read it: a bare "no" or number with its column, or else in quotes."""
     if kind.casefold() not in _BARE and not kind.lstrip("-").replace(".", "", 1).isdigit():
         return kind
     return repr(kind) if column is None else f"{column} = {kind}"
 
 
 def rows_for(rate: float) -> int:
-    """How many rows of a kind it takes to promise a rate: 1 / rate - 1."""
+    """How many rows of a kind are needed to promise a rate: 1 / rate - 1."""
     return math.ceil(1 / rate - 1 - 1e-9)
 
 
@@ -135,7 +135,7 @@ class Ranks:
 
     @property
     def least(self) -> float:
-        """The least p-value that there can be."""
+        """The lowest possible p-value."""
         return self.unit / self._total
 
     @property
@@ -199,16 +199,16 @@ class Judged(NamedTuple):
 
 
 class NamesExpected(NamedTuple):
-    """How well learnt rows are named, judged without their fold; kinds as common as learnt."""
+    """How well learnt rows are named, judged without their fold, with kinds as common as learnt."""
 
-    right: float  # the share whose likeliest kind is theirs
+    right: float  # the share with the right likeliest kind
     covered: float  # the share with their kind in the prediction set
-    size: float  # how many kinds there are in a set, on average
+    size: float  # the mean number of kinds in a set
 
     def __str__(self) -> str:
         return (
-            f"{self.right:.1%} of learnt anomalies are named right, judged without themselves; "
-            f"sets hold {self.size:.2f} kinds on average, the right one in {self.covered:.1%}"
+            f"{self.right:.1%} of learnt anomalies get the right name in cross-validation; sets "
+            f"hold {self.size:.2f} kinds on average, with the right one in {self.covered:.1%}"
         )
 
 
@@ -239,7 +239,7 @@ class Judges(schemas.Kept, WithoutCaches):
 
     @classmethod
     def of(cls, examples: KindRows, config: Config, *, learnt: Mapping[str, float]) -> Self:
-        """The judges for these examples, in any order, of kinds with so many `learnt` rows."""
+        """The judges for these examples, in any order; `learnt` counts the rows of each kind."""
         examples = examples.take(np.lexsort((examples.hashes, examples.kind)))
         code = np.unique(examples.kind, return_inverse=True)[1]
         rows, groups = np.arange(len(code)), examples.groups
@@ -263,7 +263,7 @@ class Judges(schemas.Kept, WithoutCaches):
         return judges.calibrated(learnt)
 
     def calibrated(self, learnt: Mapping[str, float]) -> Self:
-        """The same with probabilities, by examples that are judged without their fold."""
+        """The same with probabilities, calibrated on examples judged without their fold."""
         rows, code = np.arange(len(self.fold)), self._code
         votes, distance = (
             part[rows, self.fold] for part in self.votes_and_distances(self.examples.rows)
@@ -319,7 +319,7 @@ class Judges(schemas.Kept, WithoutCaches):
         return Ranks(unlike=unlike[own], fold=fold, weight=weight[own], unit=unit, n_folds=n_folds)
 
     def is_likely(self, probability: np.ndarray, *, coverage: float) -> np.ndarray:
-        """Which kinds are as probable as the own kind of so large a share of the examples."""
+        """Which kinds are as probable as the right kind is for this share of the examples."""
         assert self.unlike_own is not None
         unit, total = float(self._prior.max()), float(self._weight.sum())
         tail = _Tail.of(self.unlike_own[:, 0], self._weight)(1 - probability)
@@ -331,7 +331,7 @@ class Judges(schemas.Kept, WithoutCaches):
 
     @cached_property
     def expected(self) -> NamesExpected:
-        """How well names fit the examples, or for sets some of them, judged without their fold."""
+        """How well the examples (for sets, some of them) are named, judged without their fold."""
         assert self.probability is not None
         assert self.unlike_own is not None
         assert self.unlike_all is not None
@@ -407,7 +407,7 @@ class Judges(schemas.Kept, WithoutCaches):
         examples, n_kinds = made.examples, len(made.sorted_kinds)
         in_order = (examples.kind[1:] >= examples.kind[:-1]).all()
         if len(made.fold) != len(examples.rows) or not in_order:
-            schemas.damaged("the rows that it names alarms by are not in order")
+            schemas.damaged("the rows that name its alarms are not in order")
         trees, n_folds = made.trees, made.n_folds
         if (
             not 0 <= made.fold.min() <= made.fold.max() < n_folds
@@ -415,24 +415,24 @@ class Judges(schemas.Kept, WithoutCaches):
             or made.shares.shape != (trees.n_leaves, n_kinds)
             or trees.column.max(initial=0) >= examples.rows.shape[1]
         ):
-            schemas.damaged("the trees that it names alarms by do not match its folds and kinds")
+            schemas.damaged("the trees that name its alarms do not match its folds and kinds")
         if all(part is None for part in (made.probability, made.unlike_own, made.unlike_all)):
             return made.calibrated(learnt)
         prior = None if made.probability is None else made.probability.prior
         if prior is None or len(prior) != n_kinds or prior.min() <= 0:
-            schemas.damaged("the probabilities of names are not those of its kinds")
+            schemas.damaged("the probabilities of names do not match its kinds")
         for unlike in (made.unlike_own, made.unlike_all):
             if unlike is None or len(unlike) != len(examples.rows) or np.isnan(unlike).any():
-                schemas.damaged("the rows that it names alarms by do not each have a rank")
+                schemas.damaged("some rows that name its alarms have no rank")
         return made
 
 
 @dataclass(frozen=True, eq=False)
 class KindSets(Sequence[tuple[str, ...]]):
-    """The kinds that each row may be of, the likeliest first; none for a row that passes.
+    """The kinds that each row may be, the likeliest first; none for a row without an alarm.
 
-    For an alarm that is called "unseen" that is the first name; the others are those that it may
-    have if it is of a seen kind after all.
+    The set of an alarm called "unseen" starts with "unseen"; the other names are the kinds that it
+    may be if it is of a seen kind after all.
 
     Examples
     --------
@@ -467,14 +467,14 @@ class Namer(WithoutCaches):
     kinds: tuple[str, ...]  # the seen ones, in the order in which they were learnt
     learnt: tuple[float, ...]  # how many rows of each
     examples: KindRows  # some of them
-    # False for models of version 0.1, which keep no examples: there an alarm has the name of the
-    # kind that it is most like, or none.
+    # False for models of version 0.1, which keep no examples: an alarm gets the name of the kind
+    # that it is most like, or none.
     has_promise: bool
     config: Config
 
     @cached_property
     def judges(self) -> Judges | None:
-        """What tells the kinds apart, made on first use; None without examples."""
+        """The judges, made on first use; None without examples."""
         if not len(self.examples.rows):
             return None
         return Judges.of(self.examples, self.config, learnt=self.learnt_by_kind)
@@ -486,12 +486,12 @@ class Namer(WithoutCaches):
 
     @property
     def expected(self) -> NamesExpected | None:
-        """How well learnt rows are named; None where there is nothing to tell apart."""
+        """How well learnt rows are named; None with fewer than two kinds."""
         known = self.judges if self.has_promise and len(self.kinds) > 1 else None
         return None if known is None or len(known.sorted_kinds) < 2 else known.expected
 
     def with_judges(self, judges: Judges) -> "Namer":
-        """The same namer with judges made before."""
+        """The same namer with existing judges."""
         namer = replace(self, examples=judges.examples)
         vars(namer)["judges"] = judges
         return namer
@@ -543,7 +543,7 @@ class Namer(WithoutCaches):
         coverage: float = COVERAGE,
         by_kind: bool = False,
     ) -> KindSets:
-        """The seen kinds that each packed row, an alarm, may be of, the likeliest first."""
+        """The seen kinds that each packed row, an alarm, may be, the likeliest first."""
         kind, _ = self.names(rows, likeness, rate=rate)
         if not self.kinds or not len(rows) or not self.has_promise or self.judges is None:
             return KindSets(tuple((name,) for name in kind.tolist()), self.kinds)
@@ -579,7 +579,7 @@ class Namer(WithoutCaches):
     def taken_for(
         self, kind: str, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float
     ) -> dict[str, float]:
-        """The share of a kind's rows that are taken for each kind, judged without themselves."""
+        """The share of a kind's rows that get the name of each kind, judged without themselves."""
         if self.has_promise and self.judges is not None and kind not in self.short_kinds(rate):
             return self.judges.taken_for(kind)
         counts = Counter(self.names(rows, likeness, rate=rate)[0].tolist())
@@ -589,8 +589,7 @@ class Namer(WithoutCaches):
     def _known_judges(self) -> Judges:
         if self.judges is None:
             raise UserError(
-                "The model is from a file that has no rows of its kinds to compare with: names "
-                "come without probabilities. Fit again."
+                "Names have no probabilities: the model file has no rows of its kinds. Fit again."
             )
         return self.judges
 

@@ -1,4 +1,4 @@
-"""Plan: what the first rows decide, fixed afterwards so that models can be merged."""
+"""Plan: what the first rows decide. It never changes, so that models can be merged."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -79,7 +79,7 @@ class LabelReading(schemas.Kept):
         return self.apply(read_row_labels(y, n_rows=n_rows, normal=self.normal, known=known))
 
     def apply(self, labels: RowLabels) -> RowLabels:
-        """The same labels, in which missing ones are normal if they count so."""
+        """The same labels, with missing ones as normal if they count as normal."""
         return labels.trusting_unlabelled() if self.unlabelled_is_normal else labels
 
     def weights(self, labels: RowLabels) -> np.ndarray:
@@ -91,9 +91,8 @@ def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, g
     """Refuse the labels of a first fit that are more likely a mistake than a choice."""
     if given and labels.labels is None:
         raise UserError(
-            "There is no label: all of them are missing.",
-            hint="Pass y=None to learn all rows as normal ones, or check where the labels were "
-            "lost.",
+            "All labels are missing.",
+            hint="Pass y=None to learn all rows as normal, or check where the labels were lost.",
             topic="no_label",
         )
     unlabelled = int(counts[labels.code == UNLABELLED].sum())
@@ -105,16 +104,16 @@ def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, g
     found = f"every label is a kind of anomaly, {with_counts(Counter(rows))}"
     alike = {kind.strip().casefold() for kind in labels.kinds}
     if not unlabelled:
-        message = f"Normal rows are needed, got one class only: {found}, and none is {wanted}."
+        message = f"Normal rows are needed, got only one class: {found}, and none is {wanted}."
         other = "add rows that are normal or without a label."
     elif labelled >= unlabelled or str(normal).strip().casefold() in alike:
         message = (
             f"No label is {wanted}: {found}, and {counted(unlabelled, 'row')} without a label."
         )
-        other = "add rows without a label, if these are to be the normal ones."
+        other = "add rows without a label, if those are the normal ones."
     else:
         return
-    hint, topic = f"Say which label is normal, normal=..., or {other}", "no_normal_label"
+    hint, topic = f"Pass the normal label as normal=..., or {other}", "no_normal_label"
     if normal is not None:
         hint, topic = f"Correct normal={normal!r}, or {other}", "wrong_normal_label"
     raise UserError(message, hint=hint, topic=topic, other=other)
@@ -130,7 +129,7 @@ class Plan(WithoutCaches):
     labels: LabelReading  #: how labels are read
     windows: Windows | None = None  #: columns over the last rows of a run
     # While batches are learnt: names that occur only in rows beyond those of the plan, by column.
-    # The encoder takes them for rare ones; those of no learnt row are removed at the end.
+    # The encoder treats them as rare; names that no learnt row has are removed at the end.
     provisional: NamesByColumn = field(default_factory=dict)
 
     @classmethod
@@ -221,7 +220,7 @@ class Plan(WithoutCaches):
             return map(self.encode, row_parts(X))
         if device not in self._tensor_encodings:
             self._tensor_encodings[device] = TensorEncoding.of(self.encoder, device)
-        most = READ_AT_ONCE if self.windows is None else None  # they look at the rows before a row
+        most = READ_AT_ONCE if self.windows is None else None  # windows need the rows before a row
         return encoded_parts(self._tensor_encodings[device], X, align=self.align, most=most)
 
     @cached_property
@@ -241,7 +240,7 @@ class Plan(WithoutCaches):
         return table if len(columns) == len(table.columns) else replace(table, columns=columns)
 
     def is_same(self, other: "Plan") -> bool:
-        """Whether two plans treat every row alike, however they read missing labels."""
+        """Whether two plans treat every row the same way, however they read missing labels."""
         return self is other or (
             self.windows == other.windows
             and self.holdout.is_same(other.holdout)

@@ -1,4 +1,4 @@
-"""Rows of a run in time: windows over its last rows, and alarms that must persist."""
+"""Runs of rows over time: windows over their last rows, and alarms that must persist."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ class Runs:
     n_rows: int = 0  #: that `in_order` has numbered
 
     def in_order(self, groups: RowGroups | None, n: int) -> RowGroups:
-        """The groups of n rows; for times that they lack, row numbers from call to call."""
+        """The groups of n rows; row numbers, from call to call, replace missing times."""
         known = groups or _one_run(n)
         if known.columns[1] is not None:
             return known
@@ -68,7 +68,7 @@ class Windows:
     columns : tuple of str
         The columns of the table, in their order.
     kinds : tuple of str
-        What each is read as if it has windows, "number" or "duration"; else "".
+        "number" or "duration" for each column with windows, otherwise "".
 
     Notes
     -----
@@ -93,14 +93,14 @@ class Windows:
 
     @classmethod
     def of(cls, X: Any, length: int, *, but: Iterable[str] = ()) -> Self:
-        """For the columns of a table except some; windows that it already has do not count."""
+        """Windows for the columns of a table, except `but` and windows that it already has."""
         check_length(length)
         table = read_table(X, name=cls.__name__)
         raw = [c for c in table.columns if c.derived_from is None and c.name not in {*but}]
         kinds = tuple(c.kind if c.kind in _NUMERIC and not c.is_empty else "" for c in raw)
         if not any(kinds):
             raise UserError(
-                f"There is no column of numbers to take windows of: {[c.name for c in raw]}.",
+                f"Windows need a column of numbers, and none of {[c.name for c in raw]} is one.",
                 hint="Leave out window=.",
                 topic="no_windows",
             )
@@ -109,7 +109,7 @@ class Windows:
 
     @property
     def named(self) -> bool:
-        """Whether the names are the table's own, and do not stand for places."""
+        """Whether the columns have names, not just positions."""
         return self.columns != tuple(f"x{i}" for i in range(len(self.columns)))
 
     @property
@@ -140,11 +140,11 @@ class Windows:
         Parameters
         ----------
         X : table
-            One that already has its windows, by their names, is returned as it is.
+            A table that already has columns with the names of the windows is returned unchanged.
         groups, time : array-like of shape (n_rows,) or str, default=None
-            The run of each row, and its place in it; by default one run, in the order of rows.
+            The run of each row and its place in the run; by default one run, in row order.
         runs : Runs, default=None
-            What came before, updated for the rows that follow. By default each run begins here.
+            The rows before these, updated for later calls. By default each run begins here.
         """
         table = by_number(read_table(X, name=type(self).__name__), self.columns)
         sources = self._sources
@@ -170,7 +170,7 @@ class Windows:
         return replace(table, columns=[*table.columns, *more])
 
     def short(self, table: Table, runs: Runs | None = None) -> np.ndarray:
-        """Which of the rows that come next have fewer rows before them than a window holds."""
+        """Which of the next rows have fewer rows before them than a window holds."""
         groups, n = table.groups or _one_run(table.n_rows), table.n_rows
         order = np.lexsort([groups.time, groups.group])
         run, first, size = np.unique(groups.group[order], return_index=True, return_counts=True)
@@ -192,7 +192,7 @@ class Windows:
         group, time = grouping.columns
         if group is not None and group not in names:
             raise UserError(
-                "The windows of the model are taken run by run, and the runs are not known.",
+                "The model computes windows within runs, and the runs of these rows are not known.",
                 hint=f"Pass the column {group!r} too."
                 if group
                 else "Pass detector.plan_.windows.transform(X, groups=...).",
@@ -209,7 +209,7 @@ class Windows:
         """The windows of these parts."""
         schemas.check_parts(state, _STATE, "Windows")
         if len(state["columns"]) != len(state["kinds"]) or not any(state["kinds"]):
-            schemas.damaged("its windows are of no column, or of columns that are not there")
+            schemas.damaged("its windows are for columns that do not exist")
         return cls(state["length"], tuple(state["columns"]), tuple(state["kinds"]))
 
     def _matched(self, table: Table) -> Table:
@@ -219,10 +219,10 @@ class Windows:
         if table.named and (self.named or not absent):
             if absent:
                 raise UserError(
-                    f"Columns {absent} are missing: windows are taken of them, and there are "
-                    f"{list(given)}. Add them."
+                    f"Columns {absent} are missing, and windows need them: got {list(given)}. "
+                    f"Add them."
                 )
-            none = np.empty(0, dtype=object)  # ids need not be there
+            none = np.empty(0, dtype=object)  # ids may be absent
             columns = [given.pop(name, Column(name, "text", none)) for name in self.columns]
             return replace(table, columns=[*columns, *given.values()])
         if len(table.columns) != len(self.columns):
@@ -245,12 +245,11 @@ class Windows:
             run = int(group[rows[0]])
             if runs.time.get(run, -np.inf) > time[rows[0]]:
                 raise UserError(
-                    f"Windows go on from the rows before, and the time"
-                    f"{f' {named!r}' if named else ''} goes back: rows of a run must come in the "
-                    f"order of their time. Sort them."
+                    f"The time{f' {named!r}' if named else ''} goes back, and windows continue "
+                    f"from earlier rows: rows of a run must come in order of time. Sort them."
                 )
             tail = runs.last.get(run, values[:0])
-            absent = np.full((before - len(tail), values.shape[1]), np.inf)  # no row is there
+            absent = np.full((before - len(tail), values.shape[1]), np.inf)  # no rows yet
             parts += [absent, tail, values[rows]]
             places[rows] = end + before + np.arange(len(rows))
             end += before + len(rows)
@@ -291,7 +290,7 @@ def _statistics(values: np.ndarray, places: np.ndarray, length: int) -> tuple[np
 
 
 def check_length(length: Any) -> None:
-    """Refuse what is not the length of a window."""
+    """Check the length of a window."""
     if not isinstance(length, Integral) or int(length) < SHORTEST:
         raise ParameterError("window", expected=f"a number of rows, {SHORTEST} or more", got=length)
 
@@ -301,15 +300,15 @@ def _one_run(n: int) -> RowGroups:
 
 
 class PersistentAlarms:
-    """Alarms of rows above the threshold if `least` of the last `among` rows of their run are.
+    """Keeps an alarm only if `least` of the last `among` rows of its run are above the threshold.
 
-    The row itself is one of them, so the false-alarm rate that is promised for single rows is kept.
-    A fault is found `least` - 1 rows later, or more.
+    The row itself is one of them, so the false-alarm rate promised for single rows is kept. Faults
+    are found at least `least` - 1 rows later.
 
     Parameters
     ----------
     least, among : int
-        By default 3 of the last 5 rows. At the beginning of a run there are fewer.
+        By default 3 of the last 5 rows; at the start of a run, of fewer.
 
     Examples
     --------
@@ -322,14 +321,14 @@ class PersistentAlarms:
     def __init__(self, least: int = 3, among: int = 5) -> None:
         if not 1 <= least <= among:
             raise UserError(
-                f"Alarms persist where {least} of the last {among} rows are above the threshold: "
-                f"expected two whole numbers, the first at least 1 and no larger than the second."
+                f"Expected two whole numbers, the first at least 1 and no larger than the second, "
+                f"for rows above the threshold among the last rows: got {least} and {among}."
             )
         self.least, self.among = least, among
         self._last: dict[Any, np.ndarray] = {}
 
     def update(self, above: Any, groups: Any = None) -> np.ndarray:
-        """Which of the next rows are alarms, in their order; it continues from the rows before.
+        """Which of the next rows are alarms, in order, continuing from earlier rows.
 
         Parameters
         ----------
@@ -341,10 +340,8 @@ class PersistentAlarms:
         above = np.asarray(above).astype(bool)
         groups = np.zeros(len(above), dtype=int) if groups is None else np.asarray(groups)
         if len(groups) != len(above):
-            raise UserError(
-                f"groups holds {len(groups):,} values, and there are {len(above):,} rows: expected "
-                f"one for each row."
-            )
+            message = f"Expected a group for each of {len(above):,} rows, got {len(groups):,}."
+            raise UserError(message)
         names, run = np.unique(groups, return_inverse=True)
         order = np.argsort(run, kind="stable")
         alarm = np.zeros(len(above), dtype=bool)

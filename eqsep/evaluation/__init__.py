@@ -1,6 +1,6 @@
-"""How well anomalies are found among normal rows, kind by kind, seen and unseen apart.
+"""How well anomalies are found among normal rows, for each kind, seen and unseen separately.
 
-Everywhere a larger score is more anomalous, and a kind is compared with *all* normal rows.
+Larger scores are always more anomalous, and each kind is compared with *all* normal rows.
 """
 
 from eqsep.evaluation.assessment import (

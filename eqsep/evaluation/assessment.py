@@ -1,4 +1,4 @@
-"""A fitted detector measured on labelled rows: what it finds, how soon, and the work it makes."""
+"""Measure a fitted detector on labelled rows: what it finds, how soon, and at what cost."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -18,19 +18,19 @@ from eqsep.labels import NORMAL, UNLABELLED, label_codes
 from eqsep.tables.reading import read_table
 
 _RESAMPLES = 300
-_CHANCE = 0.05  # of alarms that come as soon where nothing is wrong
+_CHANCE = 0.05  # of alarms that come as soon if nothing is wrong
 
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """How alarms are worked off: so many of the highest scores, by day and entity, at what cost.
+    """How alarms are reviewed: how many of the highest scores, by day and entity, at what cost.
 
     Days, entities, times and runs are array-likes of shape (n_rows,).
     """
 
-    top: int = 20  #: How many of the highest scores are looked at, in all and by day and entity.
+    top: int = 20  #: How many of the highest scores to look at, in all and by day and entity.
     day: Any = None
-    entity: Any = None  #: The card, host or machine of each row; None: one by itself.
+    entity: Any = None  #: The card, host or machine of each row; a row without one is its own.
     #: What it costs to look at an alarm, true or false, and to miss an anomaly: both or neither.
     cost_alarm: float | None = None
     cost_miss: float | None = None
@@ -39,7 +39,7 @@ class Review:
     persist: Any = None  #: Which alarms count for the delay, as in `detection_delay`.
 
     def check(self, n_rows: int) -> None:
-        """Refuse values that cannot be right for so many rows."""
+        """Refuse values that do not fit this number of rows."""
         if self.top < 1:
             raise ParameterError("top", expected="a number of rows, 1 or more", got=self.top)
         for name in ("cost_alarm", "cost_miss"):
@@ -48,21 +48,22 @@ class Review:
                 raise ParameterError(name, expected="a number of at least 0", got=cost)
         if (self.cost_alarm is None) != (self.cost_miss is None):
             hint = "Pass both cost_alarm and cost_miss, or neither."
-            message = "Costs come in pairs, that of an alarm and that of a miss: got one of them."
+            message = "Got one cost: the cost of an alarm and the cost of a miss go together."
             raise UserError(message, hint=hint, topic="lone_cost")
         for name in ("day", "entity", "time", "run"):
             values = getattr(self, name)
             if values is not None and len(values) != n_rows:
-                raise UserError(f"Expected the {name} of each of {n_rows:,} rows: {len(values):,}.")
+                message = f"Expected the {name} of each of {n_rows:,} rows, got {len(values):,}."
+                raise UserError(message)
 
 
 @dataclass(frozen=True)
 class TopScores:
-    """What is found if only the highest scores are looked at."""
+    """What you find if you look only at the highest scores."""
 
-    among: str  #: Where the highest are taken: in "all", each "day" or each "entity".
-    #: Whether the rows of one entity (on one day) are one incident, which scores as its highest
-    #: row, and is anomalous if one of its rows is. Else single rows are counted.
+    among: str  #: Where the highest are taken from: "all", each "day" or each "entity".
+    #: Whether the rows of one entity (on one day) are one incident, which has the score of its
+    #: highest row and is anomalous if one of its rows is. Otherwise single rows are counted.
     incidents: bool
     groups: int  #: How many days or entities there are.
     precision: Share
@@ -71,7 +72,7 @@ class TopScores:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a threshold costs on these rows: alarms that are looked at, and anomalies missed."""
+    """The cost of a threshold on these rows: alarms to look at, and missed anomalies."""
 
     threshold: float
     alarms: int
@@ -106,15 +107,14 @@ class KindDelay:
     rows: tuple[int, ...]  #: The rows before the first alarm of each episode that is found, sorted.
     times: tuple[float, ...] = ()  #: The same in time, if known; in seconds if times are dates.
     by_chance: float = 0.0  #: The share of its episodes that false alarms alone would find.
-    chance_rows: float = 0.0  #: The median delay of these.
-    #: Whether alarms come sooner, or in more episodes, than false alarms alone explain (in 5 % of
-    #: draws at most). If not, the delay says nothing.
+    chance_rows: float = 0.0  #: The median delay of those.
+    #: Whether alarms come sooner or more often than false alarms explain (5 % level).
     beats_chance: bool = True
 
 
 @dataclass(frozen=True)
 class DetectionDelay:
-    """How many episodes are found and how soon, and how many false alarms there are on the way."""
+    """How many episodes are found, how soon, and with how many false alarms."""
 
     kinds: tuple[KindDelay, ...]  #: In alphabetical order, and last "overall", all together.
     false_episodes: int  #: Stretches of consecutive normal rows in a run that all raise an alarm.
@@ -132,8 +132,8 @@ class Assessment:
     threshold: float
     false_alarms: Share  #: Of the normal rows, those that raise an alarm.
     promise: Promise | None  #: None if whole groups calibrate.
-    #: "new groups" or "new time blocks" if whole ones calibrate. Their rows are alike, so a count
-    #: of rows cannot tell whether the promise is kept.
+    #: "new groups" or "new time blocks" if whole ones calibrate. Their rows are alike, so counting
+    #: rows cannot show whether the promise is kept.
     promised_for: str | None
     groups: GroupRates | None  #: If whole groups calibrate, and those of the rows are known.
     names: Names
@@ -144,7 +144,7 @@ class Assessment:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Whether the promise is kept; None if it is one of groups, and these are not known."""
+        """Whether the promise is kept; None if it is for groups that are not known."""
         kept = self.groups if self.promise is None else self.promise
         return None if kept is None else kept.verdict
 
@@ -166,18 +166,18 @@ def assess(
     """Measure a fitted `eqsep.Detector` on labelled rows that it has not learnt.
 
     Learnt rows would flatter the detector: `eqsep.detector.learnt_before` finds them. The best
-    threshold is the best one for *these* rows: on others it costs somewhat more.
+    threshold is the best for *these* rows; on other rows it will cost somewhat more.
 
     Parameters
     ----------
     detector : Detector
     X : table
     kind : array-like of str of shape (n_rows,)
-        The kind of each row, by the names that the detector gives; some must be normal.
+        The kind of each row, named as in the fit; some must be normal.
     normal : str, default="normal"
         The name of the normal kind.
     review : Review, default=None
-        How many of the highest scores are looked at, by day and entity, and at what cost.
+        How many of the highest scores to look at, by day and entity, and at what cost.
     random_state : int, RandomState or None, default=0
         Of the intervals of average precision and ROC AUC.
 
@@ -197,7 +197,7 @@ def assess(
     if normal not in kind:
         raise UserError(
             f"A test measures false alarms, and no row is {normal!r}: the kinds are "
-            f"{sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
+            f"{sorted(set(kind.tolist()))}. Pass the name of the normal kind: normal=..."
         )
     review.check(len(score))
     alarm, is_anomaly = score > model.threshold, kind != normal
@@ -254,7 +254,7 @@ def group_rates(
 
 
 def promise_of(model: Model, alarm: np.ndarray) -> Promise:
-    """The promise of a model without groups, where these normal rows raise an alarm or not."""
+    """The promise of a model without groups, given the alarms among normal rows."""
     rate, n = float(model.promise.false_alarm_rate), model.calibration.n_units
     kept = kept_promise(int(alarm.sum()), len(alarm), rate=rate, rank=model.rank, held_out=n)
     return replace(kept, threshold=model.threshold)
@@ -286,7 +286,7 @@ def _by_kind(
 
 
 def _top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> Iterator[TopScores]:
-    """The highest of all, of each day and of each entity: rows, and incidents if there are any."""
+    """The highest of all, of each day and of each entity: rows, and incidents if known."""
     n = len(score)
     groups = {"all": np.zeros(n, dtype=int)}
     incident = None
@@ -329,7 +329,7 @@ def _highest(
 def _costs(
     score: np.ndarray, is_anomaly: np.ndarray, threshold: float, review: Review
 ) -> dict[str, Cost]:
-    """At the present threshold, and at the cheapest one, the highest of equals."""
+    """At the present threshold and at the cheapest one (of equals, the highest)."""
     a_alarm, a_miss = review.cost_alarm, review.cost_miss
     if a_alarm is None or a_miss is None:
         return {}
@@ -360,9 +360,9 @@ def detection_delay(
 ) -> DetectionDelay:
     """How soon the episodes of anomalous rows are found.
 
-    An episode is a stretch of rows of one kind in a run. False alarms alone would find some too, by
-    how often they begin on normal rows and how long they last: the alarms that find episodes are
-    compared with those expected until then (the log-rank test of one sample).
+    An episode is a stretch of rows of one kind in a run. False alarms alone would find some too. So
+    the alarms that find episodes are compared with those expected by then from how often false
+    alarms begin on normal rows and how long they last (one-sample log-rank test).
 
     Parameters
     ----------
@@ -375,7 +375,7 @@ def detection_delay(
         The run of each row (default: all rows are one).
     normal : str, default="normal"
     persist : callable, default=None
-        From alarms in order, and their runs, to those that count: `PersistentAlarms(3, 5).update`.
+        Maps alarms in order, and their runs, to those that count: `PersistentAlarms(3, 5).update`.
 
     Examples
     --------
@@ -391,7 +391,8 @@ def detection_delay(
     run = np.zeros(len(kind), int) if groups is None else np.unique(groups, return_inverse=True)[1]
     for name, values in (("alarm", alarm), ("time", seconds), ("groups", run)):
         if len(values) != len(kind):
-            raise UserError(f"Expected the {name} of each of {len(kind):,} rows: {len(values):,}.")
+            message = f"Expected the {name} of each of {len(kind):,} rows, got {len(values):,}."
+            raise UserError(message)
     order = np.lexsort([seconds, run])
     alarm, kind, seconds, run = alarm[order], kind[order], seconds[order], run[order]
     alarm = alarm if persist is None else persist(alarm, run)
@@ -405,7 +406,7 @@ def detection_delay(
     names, is_normal = kind[starts], kind == normal
     false = alarm & is_normal
     begins = false & ~np.concatenate([[False], false[:-1] & is_next])
-    # Where nothing is wrong: how likely an alarm is at the first row, and one that begins later.
+    # If nothing is wrong: the chance of an alarm at the first row, and of one that begins later.
     at_once = (false.sum() + 1) / (is_normal.sum() + 1)
     later = (begins.sum() + 1) / ((is_normal & ~false).sum() + 1)
     at_once, later = min(at_once, 0.999), min(later, 0.999)

@@ -26,20 +26,20 @@ from eqsep.separators.scores import anomaly_score
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import WRITERS, Table, column_of, read_table
 
-# What is known of a row when a period begins: it is still to come, was seen, was judged because
-# it raised an alarm, or has the label that all rows get in the end.
+# What is known of a row when a period begins: it is still to come, it was seen, it was judged
+# because of an alarm, or it has the label that all rows get in the end.
 AHEAD, SEEN, JUDGED, LABELLED = range(4)
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d+\.?\d*|\.\d+)\s*([a-z]*)")
-_CHANCE = 0.05  # that as many rows of a kind are looked at if rows are drawn at random
+_CHANCE = 0.05  # of so many rows of a kind among rows drawn at random
 Span = str | float
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How often models learn and alarms are looked at, how many, and when labels come.
+    """How often models learn, how many alarms are looked at, and when labels come.
 
-    Spans are texts such as "7d" or "30min" if times are dates, else numbers of rows.
+    Spans are texts such as "7d" or "30min" if times are dates, otherwise numbers of rows.
     """
 
     every: Span = "1d"  #: The length of a period. Models learn before it begins.
@@ -47,7 +47,7 @@ class Schedule:
     #: How long after their period alarms that were looked at are judged; None: with all labels.
     verdict: Span | None = None
     alarms: int = 50  #: How many of the highest scores of each period are looked at.
-    first: int = 500  #: The labelled rows that the first model takes.
+    first: int = 500  #: The labelled rows that the first model needs.
 
     def timeline(self, time: Any) -> "Timeline":
         """The periods of rows with these times, and when they are known."""
@@ -59,7 +59,7 @@ class Schedule:
         column = column_of("time", np.asarray(time))
         if column.kind not in ("date", "number") or np.isnan(column.values).any():
             raise UserError(
-                "Expected the time of each row, a date or a number, and some are neither: fill "
+                "Expected a date or a number as the time of each row, and some are neither: fill "
                 "them in, or leave these rows out."
             )
         is_date = column.kind == "date"
@@ -81,15 +81,15 @@ class Schedule:
         match = _SPAN.fullmatch(str(span).strip().lower())
         if match and match[2] in units:
             return float(match[1]) * units[match[2]]
-        expected = "a number of rows, as times are numbers and not dates"
+        expected = "a number of rows, since times are numbers and not dates"
         if is_date:
-            expected = "a span such as 7d, 12h or 30min, as times are dates"
+            expected = "a span such as 7d, 12h or 30min, since times are dates"
         raise ParameterError(name, expected=expected, got=span)
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Rows in time. Times and spans are in seconds, or in rows from 0 on."""
+    """Rows over time. Times and spans are in seconds, or in rows from 0."""
 
     at: np.ndarray
     is_date: bool
@@ -122,7 +122,7 @@ class Contender(ABC):
     """A method that learns as labels come, and scores the rows of each period."""
 
     promised: float | None = None  #: The promised share of normal rows with a score above 0.
-    first: Model | None = None  #: The first model with held-out rows enough to promise it.
+    first: Model | None = None  #: The first model with enough held-out rows to promise it.
 
     @abstractmethod
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
@@ -130,23 +130,23 @@ class Contender(ABC):
 
     @abstractmethod
     def scores(self, rows: Table) -> np.ndarray | None:
-        """The score of each row, larger for the more anomalous; None without a model."""
+        """The score of each row, larger for more anomalous rows; None without a model."""
 
 
 class Learning(Contender):
-    """A detector that learns on: the model of each period is the exact sum of what was known then.
+    """A detector that keeps learning: each period's model is the exact sum of what was known then.
 
-    Rows that were judged because of an alarm teach without calibrating until they have their label
-    like all others, so held-out rows stay a fair sample.
+    Rows judged because of an alarm are learnt but do not calibrate until their label comes, as for
+    all other rows, so held-out rows stay a fair sample.
 
     Parameters
     ----------
     detector : Detector
         Not fitted.
     refit : int, default=0
-        Fit again after so many periods, with landmarks from all that is known; 0 is never.
+        Fit again after this many periods, with landmarks from all known rows; 0: never.
     pending : bool, default=False
-        Also learn rows before their label is known, as unlabelled ones.
+        Also learn rows as unlabelled before their label is known.
     """
 
     def __init__(self, detector: Detector, *, refit: int = 0, pending: bool = False) -> None:
@@ -159,10 +159,10 @@ class Learning(Contender):
         known = known if self.pending else np.where(known == SEEN, AHEAD, known)
         self._age += 1
         with warnings.catch_warnings():
-            # What follows in time is measured here, whether rows depend on those before or not.
+            # Later rows are measured here, whether they depend on earlier ones or not.
             warnings.simplefilter("ignore", DependentRowsWarning)
             if self._learnt is not None:
-                warnings.simplefilter("ignore", EqsepWarning)  # the first fit has given them
+                warnings.simplefilter("ignore", EqsepWarning)  # the first fit has shown them
             if self._learnt is None or (self.refit and self._age > self.refit):
                 first = np.flatnonzero(known == LABELLED)
                 self.detector = clone(self.detector).fit(rows.take(first), kind[first])
@@ -189,14 +189,14 @@ class Learning(Contender):
 
 
 class Fixed(Contender):
-    """A fitted detector that stays as it is."""
+    """A fitted detector that never changes."""
 
     def __init__(self, detector: Detector) -> None:
         self.detector = detector
         self.promised, self.first = float(detector.false_alarm_rate), detector.model_
 
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def scores(self, rows: Table) -> np.ndarray | None:
         return self.detector.decision_function(rows)
@@ -226,7 +226,7 @@ class Retrained(Contender):
 
 @dataclass(frozen=True)
 class Period:
-    """A day, say, and what was caught in it."""
+    """A period, such as a day, and what was caught in it."""
 
     name: str  #: When it begins.
     rows: int
@@ -241,8 +241,8 @@ class CaughtKind:
     """What one method caught of one kind."""
 
     kind: str
-    recall: Share  #: Of its rows, those that were looked at.
-    early: Share  #: The same for the rows that came while no label of the kind was known.
+    recall: Share  #: The share of its rows that were looked at.
+    early: Share  #: The same for rows that came before any label of the kind was known.
     first: str  #: When its first row came, after the first model.
     appeared: int  #: The number, from 1, of the period of its first row.
     caught: int | None  #: The same for its first row that was looked at.
@@ -273,14 +273,14 @@ class Backtest:
     precision: dict[str, Share]  #: Of the rows that were looked at.
     recall: dict[str, Share]
     false_alarms: dict[str, Share]  #: The normal rows above the threshold of methods with one.
-    #: Of methods whose single rows calibrate; where they learn, by the first model with a promise.
+    #: Of methods that calibrate on single rows; if they learn, of the first model with a promise.
     promises: dict[str, Promise]
-    seconds: dict[str, float]  #: What learning took.
+    seconds: dict[str, float]  #: The time spent learning.
     alarms: dict[str, np.ndarray]  #: Whether each row was looked at.
     waited: int  #: The rows that came before the first model.
 
     def folded(self, most: int) -> list[Period]:
-        """At most so many periods: if there are more, neighbours are joined."""
+        """At most this many periods: if there are more, neighbours are joined."""
         size = -(-len(self.periods) // most)
         return [
             Period(
@@ -305,8 +305,8 @@ def backtest(
 ) -> Backtest:
     """Let methods learn as labels came, and look at their highest scores of each period.
 
-    Before each period all learn from what was known then, and from nothing else. If verdicts on
-    alarms come sooner than labels, they are verdicts on the alarms of the first method.
+    Before each period, all methods learn only from what was known then. If verdicts on alarms come
+    sooner than labels, they are verdicts on the alarms of the first method.
 
     Parameters
     ----------
@@ -348,8 +348,8 @@ def backtest(
     if not run.places:
         known = line.known(numbers[-1], np.zeros(len(kind), dtype=bool))
         message = (
-            f"The first model takes {schedule.first:,} labelled rows, normal ones among them, and "
-            f"when the last period begins {(known == LABELLED).sum():,} have their label."
+            f"The first model needs {schedule.first:,} labelled rows, some of them normal, and "
+            f"only {(known == LABELLED).sum():,} have their label when the last period begins."
         )
         hint = "Pass more rows, a shorter delay, or a lower first."
         raise UserError(message, hint=hint, topic="no_first_model")

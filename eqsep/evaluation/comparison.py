@@ -93,17 +93,17 @@ def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
 def compare(
     table: Mapping[str, Any], *, prevalence: Any = None, confidence: float = 0.95
 ) -> Comparison:
-    """Three detectors or more over several data sets, by their mean ranks.
+    """Compare three or more detectors over several data sets, by their mean ranks.
 
-    If Friedman's test says that they differ at all, two of them differ if their mean ranks do by
-    more than Nemenyi's critical difference q sqrt(k (k + 1) / 6 N), for k detectors and N data sets
+    If Friedman's test finds any difference, two detectors differ if their mean ranks are more than
+    Nemenyi's critical difference apart, q sqrt(k (k + 1) / 6 N) for k detectors and N data sets
     (J. Demšar, *Statistical comparisons of classifiers over multiple data sets*, JMLR 7, 2006).
 
     Parameters
     ----------
     table : mapping of str to array-like of shape (n_datasets,), or frame
-        The values of each detector on the same data sets, larger is better. The tests take data
-        sets as independent draws: average over the kinds of one, or over seeds, first.
+        The values of each detector on the same data sets; larger is better. The tests assume that
+        data sets are independent: average over the kinds of one data set, or over seeds, first.
     prevalence : array-like of shape (n_datasets,) or None, default=None
         The share of anomalies in each data set; the table shows its mean.
     confidence : float, default=0.95
@@ -134,7 +134,7 @@ def compare(
         if shares.shape != (n_datasets,) or not ((shares >= 0) & (shares <= 1)).all():
             raise UserError(
                 f"Expected the prevalence of each of the {n_datasets} data sets, shares between 0 "
-                f"and 1, got {shares.tolist()}. Take them from prevalence_by_kind."
+                f"and 1, got {shares.tolist()}. prevalence_by_kind gives them."
             )
         chance = float(shares.mean())
     friedman = Statistic(0.0, 1.0)
@@ -155,7 +155,7 @@ def compare(
 
 
 def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
-    """Two detectors in a `table` as in `compare`, by Wilcoxon's signed-rank test.
+    """Compare two detectors in a `table` as in `compare`, by Wilcoxon's signed-rank test.
 
     >>> table = {"kernel": [0.91, 0.83, 0.72, 0.95, 0.66], "linear": [0.41, 0.52, 0.73, 0.64, 0.45]}
     >>> print(compare_pair(table))
@@ -164,7 +164,7 @@ def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
     names, values = _values(table, at_least=2)
     if len(names) != 2:
         raise UserError(
-            f"compare_pair takes two detectors, got {len(names)} ({names}). Take compare for more."
+            f"compare_pair takes two detectors, got {len(names)} ({names}). Use compare for more."
         )
     # 0.3 - 0.2 and 0.2 - 0.1 are ties that binary fractions would break.
     difference = np.round(values[:, 0] - values[:, 1], 12)
@@ -182,13 +182,13 @@ def _values(table: Mapping[str, Any], *, at_least: int) -> tuple[list[str], np.n
     if len(names) < at_least:
         raise UserError(
             f"Expected at least {at_least} detectors, got {len(names)} ({names}). "
-            f"Take compare_pair for two."
+            f"Use compare_pair for two."
         )
     columns = [np.asarray(table[name], dtype=float) for name in table]
     lengths = {name: column.shape for name, column in zip(names, columns, strict=True)}
     if len(set(lengths.values())) > 1 or columns[0].ndim != 1 or len(columns[0]) < 2:
         raise UserError(
-            f"Expected one value a detector on each of the same data sets, at least 2 of them, got "
+            f"Expected one value for each detector and data set, and at least 2 data sets, got "
             f"values of shape {lengths}. Leave out data sets that some detector was not run on."
         )
     values = np.column_stack(columns)
@@ -208,7 +208,7 @@ def _iman_davenport(chi2: float, shape: tuple[int, ...]) -> Statistic:
     """F = (N - 1) chi² / (N (k - 1) - chi²)."""
     n_datasets, freedom = shape[0], shape[1] - 1
     most = n_datasets * freedom
-    if np.isclose(chi2, most, rtol=1e-12):  # every data set ranks the detectors alike
+    if np.isclose(chi2, most, rtol=1e-12):  # every data set ranks the detectors the same
         return Statistic(np.inf, 0.0)
     value = (n_datasets - 1) * chi2 / (most - chi2)
     return Statistic(value, float(stats.f.sf(value, freedom, freedom * (n_datasets - 1))))

@@ -1,4 +1,4 @@
-"""Leave one kind out: every kind in turn is the seen one, and the others come in the test."""
+"""Leave one kind out: each kind in turn is the seen one; the others appear only in the test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -22,8 +22,8 @@ from eqsep.evaluation.kinds import (
 from eqsep.progress import steps
 from eqsep.separators.scores import anomaly_score
 
-_BLOCKS = 2.0  # n rows are divided into this times sqrt(n) blocks of time
-_GAP = 0.1  # of a block, next to one of the test: rows in it do not train
+_BLOCKS = 2.0  # times sqrt(n): the blocks of time that n rows are divided into
+_GAP = 0.1  # of a block next to one of the test: its rows are not trained on
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     test_size: float = 0.5,
     random_state: Any = None,
 ) -> LeaveOneKindOut:
-    """Train on one kind of anomaly at a time and meet the others only in the test.
+    """Train on one kind of anomaly at a time, with the others only in the test.
 
     Each kind in turn is the seen one: a clone of the estimator is fitted on the training parts of
     the normal rows and of that kind, and tested on their test parts and *all* rows of the others.
@@ -117,13 +117,13 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     seen : sequence of str, default=None
         The kinds that are the seen one in turn (default: all); the division stays the same.
     groups, time : array-like of shape (n_rows,), default=None
-        The recording, machine or card of each row, and when it was taken (numbers, dates). Whole
-        groups, or else blocks of time, then train or test, never both; kinds of one group are
-        never the seen one. Passed to an estimator if its `fit` takes them.
+        The recording, machine or card of each row, and its time (a number or a date). Whole groups,
+        or else blocks of time, are then either in training or in the test; a kind in only one group
+        is never the seen one. Both are passed to the estimator if its `fit` takes them.
     test_size : float, default=0.5
         The share of the normal rows and of the seen kind that is kept for the test.
     random_state : int, RandomState instance or None, default=None
-        Decides the division.
+        Determines the division.
 
     Examples
     --------
@@ -174,11 +174,11 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
     n_folds: int = 5,
     random_state: Any = None,
 ) -> LeaveOneKindOut:
-    """How well the only kind of anomaly is found once it is seen: every row is tested once.
+    """How well the only kind of anomaly is found once it is seen, by cross-validation.
 
     Each of `n_folds` parts, fewer if there are fewer anomalies, is scored by a clone fitted on the
-    others. Average precision is of the ranks of scores in their part: scales may differ. `unseen`
-    is NaN.
+    others. Average precision compares ranks within parts, since the scales of scores may differ.
+    `unseen` is NaN.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list
     if len(names) < 2:
         raise UserError(
             f"leave_one_kind_out needs at least two kinds of anomaly, one seen and one unseen, "
-            f"got only {names}. Measure the one that is seen with cross_validate_kind instead."
+            f"got only {names}. Use cross_validate_kind to measure a single kind."
         )
     counts = {name: int(np.sum(kind == name)) for name in (normal, *names)}
     scarce = {name: n for name, n in counts.items() if n < 2}
@@ -243,7 +243,7 @@ def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list
             f"Every kind needs at least 2 rows, one to train and one to test on, got {scarce}. "
             f"Drop these kinds or merge them with others."
         )
-    check_share("test_size", test_size, hint="Take 0.5 for half.")
+    check_share("test_size", test_size, hint="Pass 0.5 for half.")
     return names
 
 
@@ -252,7 +252,7 @@ class Units:
     """What each row belongs to: its group, or its block of time."""
 
     unit: np.ndarray  # numbers from 0 on; blocks in the order of time
-    share: np.ndarray  # of the block that has passed; 1/2 in groups, which are not near each other
+    share: np.ndarray  # of the block before the row; 1/2 in groups, which have no neighbours
 
     def apart(self, in_test: np.ndarray) -> np.ndarray:
         """Which rows are neither in the test nor near a unit of it.  (n_rows,) -> (n_rows,)"""
@@ -263,7 +263,7 @@ class Units:
 
 
 def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
-    """What rows belong to: their groups, else blocks of their times; None if neither is known."""
+    """What rows belong to: their group, else a block of time; None if neither is known."""
     if groups is not None:
         group = np.unique(_one_each(groups, "groups", n_rows), return_inverse=True)[1]
         return Units(group, np.full(n_rows, 0.5))
@@ -272,14 +272,13 @@ def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
     when = _one_each(time, "time", n_rows)
     if when.dtype.kind not in "iufmM" or np.isnan(when).any():
         raise UserError(
-            f"time expects a number or a date for each row, got values such as {when[0]!r}. Pass "
-            f"times by which rows can be put in order."
+            f"time expects a number or a date for each row, got values such as {when[0]!r}."
         )
     when = when.astype("int64" if when.dtype.kind in "mM" else float).astype(float)
     shares = np.linspace(0, 1, 1 + max(int(_BLOCKS * np.sqrt(n_rows)), 2))
     edges = np.unique(np.quantile(when, shares, method="lower"))
     if len(edges) < 3:
-        raise UserError("All rows, or all but a few, have the same time: leave it out.")
+        raise UserError("Nearly all rows have the same time: leave the time out.")
     block = np.clip(np.searchsorted(edges, when, side="right") - 1, 0, len(edges) - 2)
     return Units(block, (when - edges[block]) / np.diff(edges)[block])
 
@@ -287,12 +286,12 @@ def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
 def _one_each(values: Any, name: str, n_rows: int) -> np.ndarray:
     found = np.asarray(column_or_1d(values))
     if len(found) != n_rows:
-        raise UserError(f"{name} holds {len(found):,} values, and there are {n_rows:,} rows.")
+        raise UserError(f"Expected {n_rows:,} values of {name}, one a row, got {len(found):,}.")
     return found
 
 
 def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
-    """Which rows are kept for the test: that share of every kind, at least one row of it."""
+    """Which rows are kept for the test: this share of every kind, at least one row."""
     in_test = np.zeros(len(kind), dtype=bool)
     for name in np.unique(kind):
         rows = rng.permutation(np.flatnonzero(kind == name))
@@ -303,15 +302,14 @@ def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
 def _divide_units(
     kind: np.ndarray, units: Units, *, normal: str, test_size: float, rng: Any
 ) -> np.ndarray:
-    """The same by whole units, the rarest kind first; a kind of one unit is in the test: unseen."""
+    """The same by whole units, the rarest kind first; a kind in one unit is in the test: unseen."""
     unit = units.unit
     in_test = np.full(unit.max() + 1, -1)
     names = {name: np.unique(unit[kind == name]) for name in np.unique(kind).tolist()}
     if len(names[normal]) < 2:
         raise UserError(
-            f"Rows are trained on or tested on with all that belong to them, and rows that are "
-            f"{normal!r} all belong together: expected those of 2 groups or blocks of time at "
-            f"least. Leave out the groups, or pass others."
+            f"All {normal!r} rows are in the same group or block of time: expected at least 2, one "
+            f"to train and one to test on. Leave out the groups, or pass others."
         )
     for mine in sorted(names.values(), key=len):
         wanted = int(np.clip(round(test_size * len(mine)), 1, max(len(mine) - 1, 1)))
@@ -324,14 +322,13 @@ def _divide_units(
 def _on_both_sides(
     kinds: list[str], kind: np.ndarray, in_test: np.ndarray, may_train: np.ndarray
 ) -> list[str]:
-    """The kinds with rows to train and to test on, if groups are taken whole."""
+    """The kinds with rows both to train and to test on, if groups are kept whole."""
     trained, tested = set(kind[may_train].tolist()), set(kind[in_test].tolist())
     found = [name for name in kinds if name in trained & tested]
     if not found:
         raise UserError(
-            f"Each kind of anomaly, {kinds}, is in one group or block of time alone, and groups "
-            f"are trained on or tested on as a whole: no kind can be seen and tested. Pass rows "
-            f"of more groups, or leave the groups out."
+            f"Each kind of anomaly, {kinds}, is in only one group or block of time, so no kind can "
+            f"be both seen and tested. Pass rows of more groups, or leave the groups out."
         )
     return found
 
@@ -348,7 +345,7 @@ def _fit_each(
     with steps(len(trains), "fits") as report:
 
         def count(estimator: Any, X: Any, y: Any) -> float:  # noqa: ARG001  a scorer's signature
-            report(1)  # the scores are not used, since they do not know kinds
+            report(1)  # its scores are not used: they ignore kinds
             return 0.0
 
         cv = [(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains]

@@ -1,4 +1,4 @@
-"""The names that alarms are given against the labels of their rows, and their promises."""
+"""The names of alarms compared with the labels of their rows, and their promises."""
 
 import math
 from collections import Counter
@@ -21,15 +21,15 @@ from eqsep.progress import steps
 from eqsep.tables.reading import Table
 
 _BINS = 10  # of probabilities
-_FEWEST = 4  # rows of a kind that is divided, and left out
+_FEWEST = 4  # rows of a kind: with fewer, it is neither divided nor left out
 
 
 @dataclass(frozen=True)
 class NamedKind:
-    """The alarms among the rows of one label, by the names that they are given."""
+    """The alarms among the rows of one label, by the names that they get."""
 
     kind: str
-    rows: int  #: Alarms and others.
+    rows: int  #: With and without an alarm.
     given: dict[str, int]  #: The alarms with each name, most first.
 
     @property
@@ -44,7 +44,7 @@ class NamedKind:
 
     @property
     def unseen(self) -> int:
-        """The alarms that are called "unseen"."""
+        """The alarms called "unseen"."""
         return self.given.get(UNSEEN, 0)
 
     @property
@@ -62,7 +62,7 @@ class Reliability:
     (((0.55, 0.0, 1), (0.95, 1.0, 2)), 0.217)
     """
 
-    #: In 10 equal steps: names, the sum of their probabilities, right ones.
+    #: In 10 equal steps: the number of names, the sum of their probabilities, the right ones.
     bins: list[list[float]]
 
     @classmethod
@@ -74,18 +74,18 @@ class Reliability:
 
     @classmethod
     def counted(cls, bins: Any) -> "Reliability":
-        """Of counted bins, such as sums of those of several tests."""
+        """From counted bins, such as the sums over several tests."""
         return cls(np.asarray(bins, dtype=float).tolist())
 
     @property
     def points(self) -> tuple[tuple[float, float, int], ...]:
-        """Of each step with names: mean probability, the share of right ones, how many."""
+        """For each step with names: the mean probability, the share of right ones, how many."""
         found = zip(*self.bins, strict=True)
         return tuple((p / n, right / n, int(n)) for n, p, right in found if n)
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean distance of both, over names."""
+        """The expected calibration error: the mean distance between the two, over names."""
         total = sum(n for _, _, n in self.points)
         return sum(n * abs(p - right) for p, right, n in self.points) / total if total else math.nan
 
@@ -94,27 +94,26 @@ class Reliability:
 class SetsFound:
     """Prediction sets of alarms of seen kinds."""
 
-    #: The share of alarms that should have their kind in the set, where kinds are as common as in
-    #: the fit; None if the fit had too few rows of them to promise that.
+    #: The promised share with their kind in the set, if kinds are as common as in the fit; or None.
     promised: float | None
-    covered: Share  #: The share that has.
-    size: float  #: How many kinds there are in a set, on average.
+    covered: Share  #: The share that have it.
+    size: float  #: The mean number of kinds in a set.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """The names that alarms are given, label by label."""
+    """The names that alarms get, label by label."""
 
     kinds: tuple[NamedKind, ...]  #: Every label, the normal one too, in alphabetical order.
     normal: str
     seen: tuple[str, ...]  #: The kinds that the detector has learnt.
-    rate: float  #: At which rows of seen kinds may be called "unseen".
-    #: Whether that is kept. None if it is not promised, or if rows come in groups, in which they
-    #: are alike: a count of rows cannot tell.
+    rate: float  #: The share of rows of seen kinds that may be called "unseen".
+    #: Whether that rate is kept. None if it is not promised, or if rows come in groups: rows of one
+    #: group are alike, so counting rows cannot show it.
     promise: Promise | None = None
     unit: str = ""  #: What rows come in, if in groups: "group" or "time block".
-    #: Of the alarms of seen kinds that are named, those that a random forest, grown on the rows
-    #: that the detector names alarms by, names right. None if only one kind is seen.
+    #: Of the named alarms of seen kinds, those that a random forest names right; it is grown on the
+    #: rows by which the detector names alarms. None if only one kind is seen.
     forest: Share | None = None
     sets: SetsFound | None = None  #: None without alarms of seen kinds.
     reliability: Reliability  #: Of the named alarms of seen kinds.
@@ -128,7 +127,7 @@ class Names:
 
     @property
     def false(self) -> Share:
-        """Of the alarms with the name of a seen kind, normal rows: no probability counts these."""
+        """The normal rows among alarms named as a seen kind; probabilities ignore these."""
         named = {one.kind: one.alarms - one.unseen for one in self.kinds}
         return Share.counted(named.get(self.normal, 0), sum(named.values()))
 
@@ -146,10 +145,10 @@ class Names:
 
     @property
     def judged(self) -> str:
-        """Whether the promise on "unseen" is kept, or why that cannot be said."""
+        """Whether the promise on "unseen" is kept, or why it cannot be judged."""
         if self.promise is not None:
             return str(self.promise.verdict)
-        return f"not judged, as rows of one {self.unit} are alike" if self.unit else NO_PROMISE
+        return f"not judged: rows of one {self.unit} are alike" if self.unit else NO_PROMISE
 
     def _of(self, names: Collection[str]) -> list[NamedKind]:
         return [one for one in self.kinds if one.kind in names]
@@ -205,7 +204,7 @@ def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
 
 
 def _promise(model: Model, called: Share) -> tuple[Promise | None, str]:
-    """Whether rows of seen kinds are called "unseen" at the promised rate, or their groups."""
+    """The promise on "unseen" for rows of seen kinds, or the unit if rows come in groups."""
     judges = model.namer.judges
     if judges is None or not model.namer.has_promise or not called.total:
         return None, ""

@@ -1,4 +1,4 @@
-"""Counted shares with their intervals, and whether a promised rate of false alarms is kept."""
+"""Counted shares with their intervals, and whether a promised false-alarm rate is kept."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from eqsep.evaluation.kinds import check_share
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 KEPT, BROKEN, CANNOT_TELL = "kept", "broken", "cannot tell"
 _TAIL = 0.025  # beyond each end of an interval
-_SLIGHT = 0.001  # the chance below which it is not worth mentioning
+_SLIGHT = 0.001  # a chance below this is not worth mentioning
 _TOLERATED = 2  # times the promised rate: a promise is kept if the interval ends below
 _MOST_UNITS = 10**6  # rows or groups: more are never asked for
 
@@ -36,7 +36,7 @@ class Share:
 
     @classmethod
     def counted(cls, count: int, total: int) -> "Share":
-        """So many of so many."""
+        """`count` of `total`."""
         if not total:
             return cls(0, 0, 0.0, 1.0)
         ends = binomtest(int(count), int(total)).proportion_ci(0.95, method="exact")
@@ -44,7 +44,7 @@ class Share:
 
     @classmethod
     def of(cls, hit: np.ndarray) -> "Share":
-        """The share of the rows that are hit.  bool (n_rows,) -> Share"""
+        """The share of rows that are True.  bool (n_rows,) -> Share"""
         return cls.counted(int(np.sum(hit)), len(hit))
 
     @property
@@ -58,19 +58,19 @@ class Share:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a promised rate is kept, as far as chance lets one tell.
+    """Whether a promised rate is kept, as far as chance allows to tell.
 
     "Broken": the whole interval of the measured rate is above the promised one, and luck in the
-    held-out rows does not explain that. "Kept": it reaches down to the promised rate, and ends
-    below twice that rate. So at most 5 % of models that keep the promise are called broken, and at
-    most 5 % of those with twice the rate kept. All else is "cannot tell".
+    held-out rows does not explain that. "Kept": it includes the promised rate or lies below it, and
+    ends below twice that rate. So at most 5 % of models that keep the promise are called broken,
+    and at most 5 % of models with twice the rate are called kept. All else is "cannot tell".
     """
 
     word: str  #: "kept", "broken", "cannot tell" or "no promise was made".
-    units: int | None = None  #: How many rows or groups could tell, if the rate stays as measured.
+    units: int | None = None  #: How many rows or groups would tell, if the rate stays as measured.
     unit: str = "normal row"
     reason: str = ""  #: Why the verdict is "cannot tell", if not for lack of rows.
-    chance: float = 0.0  #: If broken: that of so many alarms where the promise is kept.
+    chance: float = 0.0  #: If broken: the chance of so many alarms if the promise is kept.
 
     @classmethod
     def of(
@@ -85,8 +85,8 @@ class Verdict:
     ) -> "Verdict":
         """The verdict on `n` rows or groups, given the interval of any number of them.
 
-        `by_luck` says whether luck in the held-out rows may explain one above the promised `rate`,
-        and `chance` how likely the measured one is if the promise is kept.
+        `by_luck` says whether luck in the held-out rows may explain a rate above the promised
+        `rate`, and `chance` how likely the measured rate is if the promise is kept.
         """
         m = np.geomspace(n, max(_MOST_UNITS, 2 * n), 100).round()
         low, high = interval(m)
@@ -102,7 +102,7 @@ class Verdict:
 
     @property
     def style(self) -> str:
-        """How it is coloured."""
+        """The style of its colour."""
         return {KEPT: "good", BROKEN: "bad"}.get(self.word, "late")
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ class Verdict:
             return f"{self.word}: {self.reason}"
         if self.units is None:
             held_out = f"held-out {self.unit.removeprefix('normal ').removeprefix('such ')}s"
-            return f"{self.word}: more than promised, but with so few {held_out} that may be chance"
+            return f"{self.word}: more than promised, but with so few {held_out} this may be chance"
         return f"{self.word}: about {self.units:,} {self.unit}s are needed"
 
 
@@ -132,14 +132,14 @@ class GroupRates:
     """
 
     rates: tuple[float, ...]  #: Of each group, in rising order.
-    promised: float | None  #: The highest mean that is promised; None if none is.
-    luck: float  #: The standard error of the same mean over the groups that calibrate.
-    #: The ends of the 95 % interval of the mean: Student's, and the upper end is at least what one
-    #: more group with nothing but alarms would make of the mean.
+    promised: float | None  #: The highest promised mean; None without a promise.
+    luck: float  #: The standard error of the mean over the calibrating groups.
+    #: The ends of the 95 % interval of the mean: Student's, but the upper end is at least the mean
+    #: with one more group of nothing but alarms.
     low: float
     high: float
     unit: str  #: What a group is, in a word.
-    known: int = 0  #: How many of the groups calibrate the detector, and so are not new.
+    known: int = 0  #: How many of the groups calibrate the detector, so are not new.
 
     @classmethod
     def of(
@@ -255,7 +255,7 @@ class Promise:
 def kept_promise(
     alarms: int, rows: int, *, rate: float, rank: int, held_out: int, confidence: float = 0.95
 ) -> Promise:
-    """The promise of a rate, where so many of so many new normal rows raise an alarm.
+    """The promise of a rate, given how many of the new normal rows raise an alarm.
 
     The threshold is the `rank`-highest of the scores of `held_out` normal rows.
 
@@ -272,7 +272,7 @@ def kept_promise(
 def kept_promises(
     score: Any, *, calibration: Any, rates: Sequence[float] = RATES, confidence: float = 0.95
 ) -> tuple[Promise, ...]:
-    """Promises at several rates, as far as there are rows to calibrate them.
+    """Promises at several rates, if there are enough rows to calibrate them.
 
     With the k-th highest of n scores as the threshold, the alarms among new rows follow the
     beta-binomial distribution of Beta(k, n + 1 - k).

@@ -1,4 +1,4 @@
-"""The monitor: the promise checked as rows arrive, and rows selected as they arrive."""
+"""Check the promise, and select anomalies, as rows arrive."""
 
 from eqsep.monitor.monitor import ColumnShift, History, Monitor, Recent, Watched
 from eqsep.monitor.online import OnlineSelector

@@ -31,8 +31,8 @@ class SimpleJumper:
     """Capital in three `accounts`, which bet 1 + e (p - 1/2) with e = -1, 0 and 1; `n` bets so far.
 
     A hundredth of the capital is redistributed before each bet. Half of all capital bets from the
-    first row on. The other half is a reserve, of which 1 / ln(e + k) is left after k rows: so late
-    changes meet capital that quiet rows have not used up. The whole is a mean of martingales.
+    first row on. The other half is a reserve; 1 / ln(e + k) of it is left after k rows, so quiet
+    rows do not use up the capital before a late change. The whole is a mean of martingales.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class SimpleJumper:
 
     @property
     def reserve(self) -> float:
-        """The capital that has not begun to bet."""
+        """The capital that does not bet yet."""
         return 0.5 / math.log(math.e + self.n)
 
     @property

@@ -1,4 +1,4 @@
-"""The monitor: whether rows are still like those that a detector was calibrated with."""
+"""The monitor: whether rows are still like those that calibrated a detector."""
 
 import hashlib
 import json
@@ -27,19 +27,19 @@ _BLOCK = 500  # rows: columns are compared by those of the last two blocks
 _STEP = 50  # rows between the points of the history
 _RECENT = 1_000  # rows by which recent alarms are counted, or a few more
 _FEWEST = 100  # rows by which columns are compared
-_AT_A_LOOK, _FEW = 0.05, 5  # with groups: the chance of so many alarms, and fewer are not many
+_AT_A_LOOK, _FEW = 0.05, 5  # with groups: the chance of too many alarms, and the fewest that can be
 _ARRAYS = ("accounts", "scores", "sums", "squares")
 
 
 @dataclass(frozen=True)
 class Watched:
-    """What was seen in one episode: the rows watched since the model last changed."""
+    """What was seen in one episode: the rows since the model last changed."""
 
-    episode: int = 1  #: each change of the model begins another
+    episode: int = 1  #: each change of the model begins a new one
     rows: int = 0
     alarms: int = 0  #: rows above the threshold
     martingale: float = 1.0  #: the capital of the bet against exchangeability
-    highest: float = 1.0  #: the most that it was
+    highest: float = 1.0  #: its highest value
     broken_at: int | None = None  #: the row at which it exceeded 1 / delta, from 1 in the episode
     #: groups or blocks of time that have ended, each one bet; None if rows are watched one by one
     units: int | None = None
@@ -54,10 +54,10 @@ class Watched:
 class History:
     """An episode over time."""
 
-    rows: np.ndarray  #: after how many rows each point is
+    rows: np.ndarray  #: the number of rows at each point
     martingale: np.ndarray  #: the capital then
     alarms: np.ndarray  #: how many rows had raised an alarm
-    shift_rows: np.ndarray  #: after how many rows each shift is
+    shift_rows: np.ndarray  #: the number of rows at each shift
     shifts: dict[str, np.ndarray]  #: how far the mean of each column had moved, in standard errors
 
 
@@ -71,14 +71,14 @@ class ColumnShift:
 
 @dataclass(frozen=True)
 class Recent:
-    """What to look at in the last rows, whether or not the scores have changed."""
+    """What to check in the last rows, whether or not the scores have changed."""
 
     rows: int  #: the last 1,000 rows or a few more, or all if there are fewer
     alarms: int  #: those above the threshold
-    too_many: bool  #: whether these are more alarms than the promise and chance allow
+    too_many: bool  #: whether there are more alarms than the promise and chance allow
     far: float  #: the standard errors from which a column has moved; infinite for few rows
     moved: tuple[ColumnShift, ...]  #: the columns that have, the farthest first
-    unjudged: str = ""  #: why no column can have moved yet, in words; else empty
+    unjudged: str = ""  #: why columns cannot be judged yet, in words; else empty
 
     @property
     def alarm_rate(self) -> float:
@@ -87,13 +87,13 @@ class Recent:
 
     @property
     def told(self) -> str:
-        """What to look at, in words; empty if nothing stands out."""
+        """What to check, in words; empty if nothing stands out."""
         moved = f"{len(self.moved):,} columns have" if len(self.moved) > 1 else "a column has"
-        words = [f"{moved} moved farther than by chance"] if self.moved else []
+        words = [f"{moved} moved by more than chance"] if self.moved else []
         if self.too_many:
             words.append(
-                f"more alarms in the last {self.rows:,} rows than are promised of normal ones: "
-                f"there are more anomalies, or normal rows are not as they were"
+                f"the last {self.rows:,} rows raised more alarms than promised for normal rows: "
+                f"anomalies have become more frequent, or normal rows have changed"
             )
         return "; ".join(words)
 
@@ -105,21 +105,21 @@ class Monitor:
     has a probability of at most `delta` in an episode, however long you watch, unless the fit has
     found that rows are alike or change over time (`caution_`). Pass all rows as they arrive.
 
-    If the detector was fitted with groups or times, a group or block of time is one bet, by the
-    mean score of its rows. The bet is made once as many rows of others have arrived since its last
-    row as the largest held-out group has.
+    If the detector was fitted with groups or times, each group or block of time is one bet, on the
+    mean score of its rows. The bet is made once no row of the group has come for as many rows as
+    the largest held-out group has.
 
     Parameters
     ----------
     detector : Detector
-        Fitted. When it learns, merges or forgets something, a new episode begins.
+        A fitted one. When it learns, merges or forgets rows, a new episode begins.
     delta : float, default=0.01
         The probability of a false alert.
     random_state : int, default=0
         Breaks ties between equal scores.
     quiet_only : bool, default=False
         Bet only on rows below the threshold, so that anomalies that raise an alarm do not count as
-        drift. Nor do normal rows that have moved beyond it: see `Recent.too_many`.
+        drift. Normal rows that have moved above it do not count either: see `Recent.too_many`.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Monitor:
         random_state: Any = 0,
         quiet_only: bool = False,
     ) -> None:
-        hint = "It is the probability of a false drift alert."
+        hint = "This is the probability of a false drift alert."
         self.delta = checked_share(delta, name="delta", hint=hint)
         if not isinstance(random_state, Integral) or int(random_state) < 0:
             expected = "a whole number of at least 0"
@@ -289,7 +289,7 @@ class Monitor:
             open_ = self._open.pop(unit, none).copy()
             open_[0] = at
             open_[1:] += value
-            self._open[unit] = open_  # the longest without a row come first
+            self._open[unit] = open_  # the units without a row for longest come first
             first = next(iter(self._open))
             while at - self._open[first][0] >= self._patience:
                 ended.append([at, *self._open.pop(first)[1:]])
@@ -328,7 +328,7 @@ class Monitor:
         return sorted(known, key=lambda shift: -abs(shift.standard_errors))
 
     def recent(self) -> Recent:
-        """What to look at in the last rows: columns that have moved, and too many alarms.
+        """What to check in the last rows: columns that have moved, and too many alarms.
 
         Each is a false alert with probability at most delta in an episode, if you look every 50
         rows or less often. With groups, alarms are too many if the promise leaves their share a
@@ -345,7 +345,7 @@ class Monitor:
         if self._grouping is not None:  # rows of a group raise alarms together
             most = rows * float(model.promise.false_alarm_rate) / _AT_A_LOOK
             many, unit = model.rank > 0 and alarms >= max(most, _FEW), self._grouping.unit
-        needed = f"columns are not judged: that takes {_FEWEST} {unit}s, and these are {n:,}"
+        needed = f"columns are not judged yet: that takes {_FEWEST} {unit}s, and there are {n:,}"
         return Recent(
             rows=rows,
             alarms=alarms,
@@ -357,10 +357,10 @@ class Monitor:
 
     @property
     def chance(self) -> str:
-        """How often an alert that rows have changed is false, in words."""
+        """The probability of a false drift alert, in words."""
         if self.detector.model_.caution is not None:
-            return "with a chance that is not known: the fit found that rows are dependent"
-        return f"with a chance of at most {self.delta:g}"
+            return "with unknown probability: the fit found that rows are dependent"
+        return f"with probability at most {self.delta:g}"
 
     @property
     def history(self) -> History:

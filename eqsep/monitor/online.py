@@ -1,4 +1,4 @@
-"""Online selection: each row is decided on when it comes, and few of the alarms are false.
+"""Online selection: each row is decided on as it arrives, and few of the alarms are false.
 
 LORD with decaying memory (Rebjock, Kurt, Januschowski and Callot, 2021) selects a row if its
 p-value is at most fdr (1 / m + sum over earlier alarms, s rows ago, of d^s gamma_s), with d = 1 - 1
@@ -18,12 +18,12 @@ _FORGOTTEN = 40  # memories after which an alarm counts nothing
 
 
 class OnlineSelector:
-    """Selects anomalies among rows as they arrive, with a bounded share of false alarms.
+    """Selects anomalies as rows arrive, with a bounded share of false alarms.
 
     Parameters
     ----------
     detector : Detector
-        Fitted, without groups and times.
+        Fitted without groups or times.
     fdr : float, default=0.1
         The share of the alarms in the memory that may be false, on average.
     memory : int, default=None
@@ -55,8 +55,8 @@ class OnlineSelector:
         if not 2 <= self.memory <= longest:
             least = 2 if memory is None else self.memory
             raise UserError(
-                f"A memory of {max(least, 2):,} rows takes {max(least, 2) / self.fdr - 1:,.0f} "
-                f"held-out normal rows, and there are {n:,}: with fewer no row could be selected.",
+                f"A memory of {max(least, 2):,} rows needs {max(least, 2) / self.fdr - 1:,.0f} "
+                f"held-out normal rows to select any row, and there are {n:,}.",
                 hint="Add normal rows, or allow a higher fdr.",
                 topic="short_memory",
             )

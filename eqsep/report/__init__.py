@@ -1,6 +1,6 @@
-"""Reports: one self-contained HTML page of a detector, test, backtest, watch or evaluation.
+"""Reports: one self-contained HTML page on a detector, test, backtest, watch or evaluation.
 
-Computing gives plain records; rendering only reads them.
+Plain records are computed first; the templates only read them.
 """
 
 from eqsep.report.assessments import AssessmentReport, assessment_report

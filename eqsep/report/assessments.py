@@ -14,8 +14,8 @@ from eqsep.report.reasons import Alarm, top_alarms
 from eqsep.tables.reading import read_table
 
 CHANCE_DELAYS = (
-    "In the last column, the share of stretches that false alarms alone would find, if there were "
-    'one more of them, and the median delay of these; "as by chance" where that explains how soon '
+    "The last column shows the share of stretches that false alarms alone would find (with one "
+    'extra false alarm), and their median delay; "as by chance" means that this explains how soon '
     "alarms came."
 )
 
@@ -25,21 +25,21 @@ class AssessmentReport:
     """All that the page of a test shows."""
 
     title: str
-    rate: float  #: The rate of false alarms that was asked for.
+    rate: float  #: The requested false-alarm rate.
     promised: bool  #: Whether enough rows calibrate to promise it.
     counts: dict[str, int]  #: The rows of each label.
     assessment: Assessment
     measured: Spread  #: Curves, scores and false alarms at several rates.
     alarms: tuple[Alarm, ...]  #: The highest of each label.
     notes: tuple[str, ...]  #: What to know about the rows.
-    command: str = ""  #: The command that makes the report again.
+    command: str = ""  #: The command that makes this report again.
 
     template = "assessment.html.jinja"
     chance_delays = CHANCE_DELAYS
 
     @property
     def delays(self) -> tuple[tuple[str, Share, str, str, str], ...]:
-        """Of each kind the episodes that are found, the delays in rows and time, and by chance."""
+        """For each kind: the episodes found, the delays in rows and time, and both by chance."""
         delay = self.assessment.delay
         if delay is None:
             return ()
@@ -60,8 +60,8 @@ class AssessmentReport:
         assert delay is not None  # the page shows this only with delays
         n, rows = delay.false_episodes, delay.normal_rows
         stretch = "1 stretch" if n == 1 else f"{n:,} stretches"
-        each = f", one for every {rows / n:,.0f}" if n else ""
-        return f"False alarms come in {stretch}{each} of {rows:,} normal rows."
+        each = f", one in {rows / n:,.0f} rows" if n else ""
+        return f"In {rows:,} normal rows, false alarms come in {stretch}{each}."
 
 
 def assessment_report(
@@ -82,7 +82,7 @@ def assessment_report(
     notes : sequence of str
         What to know about the rows.
     names : sequence of str, default=None
-        What each row is called (default: its number).
+        The name of each row (default: its number).
 
     Examples
     --------
@@ -99,7 +99,7 @@ def assessment_report(
     kinds, times = np.unique(kind, return_counts=True)
     counts = dict(zip(kinds.tolist(), times.tolist(), strict=True))
     return AssessmentReport(
-        title="A detector, tested",
+        title="Test of a detector",
         rate=float(detector.false_alarm_rate),
         promised=model.rank > 0,
         counts={NORMAL: counts.pop(NORMAL)} | counts,
@@ -116,7 +116,7 @@ def _typical(delays: Sequence[float], spell: Callable[[float], str]) -> str:
 
 
 def spelled(seconds: float) -> str:
-    """A duration in the largest unit that fits into it: 90 s is "1.5 min"."""
+    """A duration in the largest unit that it reaches: 90 s is "1.5 min"."""
     units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
     size, unit = next(((size, unit) for size, unit in units if seconds >= size), units[-1])
     return f"{seconds / size:.2g} {unit}" if size > 1 else f"{seconds:.3g} {unit}"

@@ -35,12 +35,12 @@ class HeldOut:
     X: Any  #: A table.
     kind: Any  #: The kind of each row, array-like of str.
     normal: str = "normal"  #: The label of the normal rows; the page calls them "normal".
-    doubted: bool = False  #: Whether these may be unnoticed anomalies, as rows without a label may.
-    names: Sequence[str] | None = None  #: What each row is called (default: its number).
-    detector: Detector | None = None  #: The one that is measured (default: that of the report).
+    doubted: bool = False  #: Whether some of these may be unnoticed anomalies.
+    names: Sequence[str] | None = None  #: The name of each row (default: its number).
+    detector: Detector | None = None  #: The detector to measure (default: that of the report).
     note: str = ""  #: Which rows they are, in a sentence or two.
-    usual: Any = None  #: More normal rows, learnt or not: their range shows what is far out.
-    later: LaterRows | None = None  #: Rows that came last, and a detector of those before.
+    usual: Any = None  #: More normal rows, learnt or not, to show what is far out.
+    later: LaterRows | None = None  #: The last rows in time, and a detector of those before.
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Usage:
     model: str = "model.eqsep"  #: Its file.
     rows: str = "new.csv"  #: A file of new rows.
     label: str = "kind"  #: The column of labels; empty if there is none.
-    options: tuple[str, ...] = ()  #: Options of the command that the labels of the fit needed.
-    folder: str | None = None  #: That of a project file which gives the model and the label.
+    options: tuple[str, ...] = ()  #: Options that the labels of the fit needed.
+    folder: str | None = None  #: The folder of a project file with the model and the label.
     words: Words = str  #: Turns a warning into text; the default is for users of Python.
 
 
@@ -66,18 +66,18 @@ class DetectorReport:
     note: str  #: Which rows were measured on.
     alarms: tuple[Alarm, ...]  #: Among the held-out rows.
     columns: tuple[ColumnVerdict, ...]  #: What one unusual value of each does.
-    warnings: tuple[str, ...]  #: What to look at in the data, except for what the answer mentions.
+    warnings: tuple[str, ...]  #: What to check in the data, except for what the answer mentions.
     usage: Usage
     workload: Workload | None = None  #: How many alarms there are to look at, if that is known.
-    later: LaterShares | None = None  #: How a detector of earlier rows does on the last ones.
-    #: The rows of each seen kind that the measured copy has learnt, and the detector itself.
+    later: LaterShares | None = None  #: How a detector of earlier rows does on the last rows.
+    #: How many rows of each seen kind the measured copy and the detector itself have learnt.
     copied: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     template = "detector.html.jinja"
 
     @property
     def few_copied(self) -> list[str]:
-        """The kinds of which the copy has learnt so few rows that its shares say little."""
+        """The kinds with so few rows in the copy that its shares say little."""
         return [kind for kind, (copy, own) in self.copied.items() if copy < min(own, _FEW)]
 
     @property
@@ -97,7 +97,7 @@ def detector_report(
     held: HeldOut,
     *,
     counts: Mapping[str, int] | None = None,
-    title: str = "A detector of anomalies",
+    title: str = "Anomaly detector",
     warnings: Sequence[str | Finding] = (),
     usage: Usage | None = None,
 ) -> DetectorReport:
@@ -112,7 +112,7 @@ def detector_report(
         How many rows of each kind were learnt, if that is known.
     title : str
     warnings : sequence of str or Finding
-        What to look at in the data. Findings may become steps to do next.
+        What to check in the data. Findings may become next steps.
     usage : Usage, default=None
 
     Examples
@@ -130,7 +130,7 @@ def detector_report(
     if not len(normal):
         raise UserError(
             f"A report measures false alarms, and no held-out row is {held.normal!r}: the kinds "
-            f"are {sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
+            f"are {sorted(set(kind.tolist()))}. Pass the name of the normal kind: normal=..."
         )
     word = held.normal if "normal" in kind else "normal"  # unless another kind has that name
     counts = {word if name == held.normal else name: n for name, n in (counts or {}).items()}

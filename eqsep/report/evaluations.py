@@ -16,7 +16,7 @@ from eqsep.evaluation.names import NamesTried
 from eqsep.labels import WITHOUT
 
 PARTS = ("seen", "unseen", "overall")
-_FEW, _FEWEST = 30, 10  # rows of a kind: what is measured depends on single ones, or says nothing
+_FEW, _FEWEST = 30, 10  # rows of a kind: with fewer, figures depend on single rows, or mean nothing
 _RESAMPLES = 200
 
 
@@ -42,9 +42,9 @@ class EvaluationReport:
     cells: dict[tuple[str, str], MethodOnKind]  #: By method and seen kind.
     means: dict[str, dict[str, float]]  #: By method and part, over the seen kinds.
     curves: dict[str, dict[str, Curve]]  #: Of the first method, by the seen kind.
-    command: str  #: The command that makes the report again.
-    unit: str = ""  #: What all trains or all tests, "group" or "time block"; else empty.
-    names: NamesTried | None = None  #: Of the first method; None if rows are too few.
+    command: str  #: The command that makes this report again.
+    unit: str = ""  #: What is kept whole, "group" or "time block"; else empty.
+    names: NamesTried | None = None  #: Of the first method; None with too few rows.
 
     template = "evaluation.html.jinja"
 
@@ -55,7 +55,7 @@ class EvaluationReport:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What could be measured: with one kind only, nothing unseen."""
+        """What could be measured: with only one kind, nothing unseen."""
         return PARTS if len(self.looked_for) > 1 else PARTS[:1]
 
     @property
@@ -69,20 +69,20 @@ class EvaluationReport:
         return {(seen, kind): self.cells[method, seen].by_kind[kind].value for seen, kind in pairs}
 
     def mean_over_kinds(self, method: str) -> dict[str, float]:
-        """The mean over "seen" kinds and over "unseen" ones, whether a kind is rare or not."""
+        """The mean over "seen" and over "unseen" kinds; rare kinds count as much as common ones."""
         values: dict[str, list[float]] = {}
         for (seen, kind), value in self.by_kind(method).items():
             values.setdefault("seen" if seen == kind else "unseen", []).append(value)
         return {part: float(np.mean(found)) for part, found in values.items()}
 
     def leads(self, method: str) -> int:
-        """In how many cells of a seen kind and a kind to find it is above all others."""
+        """In how many pairs of a seen kind and a kind to find it beats all others."""
         others = [self.by_kind(other) for other in self.methods if other != method]
         own = self.by_kind(method).items()
         return sum(all(value > other[cell] for other in others) for cell, value in own)
 
     def better_at(self, method: str, *, most: int = 3) -> list[tuple[str, str, float, float]]:
-        """Where a method is most ahead of the first: seen kind, kind, its value, the first's.
+        """Where a method is furthest ahead of the first: seen kind, kind, its value, the first's.
 
         Kinds with fewer than 10 rows are left out.
         """
@@ -100,31 +100,31 @@ class EvaluationReport:
             rows = WITHOUT if self.normal == WITHOUT else f"labelled {self.normal}"
             n = self.counts[WITHOUT if self.normal == WITHOUT else "normal"]
             notes.append(
-                f"{n:,} rows {rows} stand for normal ones, and some may be anomalies that nobody "
-                f"has noticed. These count as false here: against normal rows alone every figure "
-                f"would be as high or higher."
+                f"{n:,} rows {rows} count as normal, and some may be anomalies that nobody has "
+                f"noticed. Finding these counts as a false alarm, so with truly normal rows every "
+                f"figure would be as high or higher."
             )
         elif WITHOUT in self.counts:
             notes.append(
-                f"{self.counts[WITHOUT]:,} rows {WITHOUT} are learnt by {self.methods[0]} alone, "
-                f"as in a fit, and nothing is measured on them."
+                f"Only {self.methods[0]} learns the {self.counts[WITHOUT]:,} rows {WITHOUT}, as in "
+                f"a fit; nothing is measured on them."
             )
         if len(self.looked_for) == 1:
             notes.append(
-                f"All labelled anomalies are of one kind, {self.kinds[0]!r}, so that what is found "
-                f"of kinds that were never seen could not be measured. Give each kind a name of "
-                f"its own, or label anomalies of a second kind, and evaluate again."
+                f"All labelled anomalies are of one kind, {self.kinds[0]!r}, so unseen kinds could "
+                f"not be measured. Give each kind its own name, or label anomalies of a second "
+                f"kind, and evaluate again."
             )
         few = {k: self.counts[k] for k in self.looked_for if self.counts.get(k, _FEW) < _FEW}
         if few:
             notes.append(
                 f"Fewer than {_FEW} rows: {', '.join(f'{kind} ({n})' for kind, n in few.items())}. "
-                f"What is measured of so few depends on single rows: go by the intervals."
+                f"Their figures depend on single rows: go by the intervals."
             )
         if self.unit:
             notes.append(
-                f"Whole {self.unit}s are trained on or tested on, never both. Intervals take rows "
-                f"for independent, and are too narrow where those of a {self.unit} are alike."
+                f"A {self.unit} is either in training or in the test, never in both. Intervals "
+                f"assume independent rows; they are too narrow if rows of a {self.unit} are alike."
             )
             absent = [k for k in self.counts if k not in ("normal", WITHOUT, *self.looked_for)]
             alone = [kind for kind in self.looked_for if kind not in self.kinds]
@@ -133,7 +133,7 @@ class EvaluationReport:
         return tuple(notes)
 
     def told_apart(self, method: str, part: str) -> tuple[int, int]:
-        """For how many seen kinds the first method is ahead of another or behind, beyond doubt."""
+        """For how many seen kinds the first method is significantly ahead of another, or behind."""
         gains = [self.cells[method, kind].gain[part] for kind in self.kinds]
         return sum(gain.low > 0 for gain in gains), sum(gain.high < 0 for gain in gains)
 
@@ -144,14 +144,14 @@ def evaluation_report(  # noqa: PLR0913  results and what is known about them
     counts: Mapping[str, int],
     doubted: bool = False,
     unit: str = "",
-    title: str = "One kind seen at a time",
+    title: str = "Leave one kind out",
     command: str = "",
     random_state: Any = 0,
 ) -> EvaluationReport:
     """Intervals, differences and curves of leave-one-kind-out results, by the name of the method.
 
-    All are for the same rows and division, and compared with the first. `counts` are the rows of
-    each kind, the normal one first; `random_state` is that of the intervals.
+    All results are for the same rows and division, and are compared with the first. `counts` are
+    the rows of each kind, the normal one first; `random_state` is for the intervals.
     """
     first = next(iter(results.values())).results
     tested = {result.kind: _tested(result) for result in first}

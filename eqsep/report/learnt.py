@@ -19,7 +19,7 @@ class Learnt:
     normal: str  # the label of normal rows
     counts: dict[str, int]  # the rows of each kind that the fit was given, in the order shown
     seen: tuple[str, ...]
-    trust: str  # what the rows that stand for normal ones were taken for
+    trust: str  # how the rows that count as normal were treated
     doubted: str | None  # which rows set the threshold, if these may be anomalies
     columns: dict[str, str]  # the columns that are used, and what each is read as
     dropped: dict[str, str]  # the columns that are not, and why
@@ -32,9 +32,9 @@ class Learnt:
     groups: int  # that calibrate, if rows are held out by group; else 0
     unit: str  # what is held out: "row", "group" or "time block"
     promised_of: str  # what the promise is for, if rows are held out by group
-    held: int  # all held-out rows: also labelled anomalies, which tell how many others are some
+    held: int  # all held-out rows, with labelled anomalies, which help to estimate unlabelled ones
     calibrating: int  # normal rows that were held out to set the threshold
-    left_out: int  # held-out rows that are taken for unlabelled anomalies
+    left_out: int  # held-out rows that look like unlabelled anomalies
     shaping: int  # rows that shape the score; 0 if that is not known
     between: int  # rows that are neither: too near in time to held-out ones
     labelled: bool  # whether rows had labels
@@ -93,7 +93,7 @@ def divided_rows(model: Model, counts: Mapping[str, int]) -> tuple[int, int, int
 
 
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:
-    """What a detector took the rows for that stand for normal ones, by the rows of each label."""
+    """How a detector treated the rows that count as normal, by the rows of each label."""
     model = detector.model_
     reading = model.plan.labels
     labelled, without = counts.get(normal, 0), counts.get(WITHOUT, 0)
@@ -103,7 +103,7 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     doubted = "doubted: some may be anomalies"
     if reading.unlabelled_is_normal:
         is_trusted = labelled or detector.unlabelled == "trusted"
-        taken = "trusted" if is_trusted else "taken for normal ones"
+        taken = "trusted" if is_trusted else "taken as normal"
         if not labelled + without:
             rows = dict.fromkeys(rows if detector.unlabelled != "auto" else [WITHOUT], 0)
         return _are(rows, doubted if reading.doubted else taken)
@@ -117,7 +117,7 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
 
 
 def _are(rows: Mapping[str, int], taken: str) -> str:
-    """Which rows, and how many, are taken for what; without numbers if there are none."""
+    """How rows are treated, with their numbers if there are any."""
     there = {name: n for name, n in rows.items() if n}
     if not there:
         return f"rows {' or '.join(rows)} are {taken}"

@@ -1,4 +1,4 @@
-"""What a detector finds among rows that it has not learnt, and what that means for rows to come."""
+"""What a detector finds among rows that it has not learnt, and what to expect of new rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ class FoundKind:
     rows: int
     precision: Interval  # average precision against all normal rows
     caught: float  # the share of its rows that raise an alarm
-    caught_at: dict[float, float]  # at other rates of false alarms
+    caught_at: dict[float, float]  # at other false-alarm rates
     caught_as_fitted: float  # at the threshold of the report's detector, if a copy is measured
 
     @property
@@ -49,7 +49,7 @@ def spread_of(model: Model, score: np.ndarray, kind: np.ndarray, *, normal: str)
     """The curves, the histogram and the promises of scored rows, normal ones among them."""
     is_normal = kind == normal
     promises: tuple[Promise, ...] = ()
-    if model.plan.holdout.grouping is None:  # else they are for new groups, and there are few
+    if model.plan.holdout.grouping is None:  # otherwise they are for new groups, of which few exist
         normal_scores, ordered = score[is_normal], model.calibration.ordered
         rates = {*RATES} - {float(model.promise.false_alarm_rate)}
         others = kept_promises(normal_scores, calibration=ordered, rates=sorted(rates))
@@ -66,7 +66,7 @@ def spread_of(model: Model, score: np.ndarray, kind: np.ndarray, *, normal: str)
 class Measured(Spread):
     """What a detector finds among held-out rows."""
 
-    normal: str  # what the rows are called that stand for normal ones
+    normal: str  # the name of the rows that count as normal
     normal_rows: int
     doubted: bool  # whether some of these may be anomalies
     seen: tuple[FoundKind, ...]
@@ -125,7 +125,7 @@ def measured_on(
 
 @dataclass(frozen=True)
 class Workload:
-    """The alarms to look at in a thousand rows, if as many rows are anomalies as in the fit."""
+    """The alarms to look at in a thousand rows, if anomalies are as common as in the fit."""
 
     anomalies: float  # the share of rows that are of a seen kind
     alarms: float
@@ -138,7 +138,7 @@ class Workload:
 
 
 def workload(learnt: Learnt, measured: Measured) -> Workload | None:
-    """What a thousand rows bring at the measured shares; None if false alarms are not known."""
+    """The alarms in a thousand rows at the measured shares; None if false alarms are not known."""
     # Fewer false alarms than promised may be luck: then the promised rate counts.
     own = [max(one.measured, one.rate) for one in measured.promises if one.rate == learnt.rate]
     if measured.by_group is not None:
@@ -156,7 +156,7 @@ def workload(learnt: Learnt, measured: Measured) -> Workload | None:
 
 @dataclass(frozen=True)
 class LaterRows:
-    """Rows that came last, and a detector that was fitted only to the rows before."""
+    """The last rows in time, and a detector fitted only to the rows before them."""
 
     X: Any
     kind: np.ndarray
@@ -166,7 +166,7 @@ class LaterRows:
 
 @dataclass(frozen=True)
 class LaterShares:
-    """How a detector of earlier rows does on those that came last."""
+    """How a detector of earlier rows does on the last rows."""
 
     before: int  # the rows that it learnt
     after: int  # those that came last
@@ -175,7 +175,7 @@ class LaterShares:
 
 
 def later_shares(later: LaterRows, *, normal: str) -> LaterShares:
-    """The alarms among rows that came last."""
+    """The alarms among the last rows."""
     table = read_table(later.X, name="later_shares")
     alarm = later.detector.score_samples(table) > later.detector.threshold_
     caught = {}

@@ -1,4 +1,4 @@
-"""Records as one self-contained HTML page, and the page as a file."""
+"""Render records as one self-contained HTML page, and write it to a file."""
 
 import os
 import re
@@ -18,12 +18,12 @@ from eqsep.report.timelines import BacktestReport, WatchReport
 
 Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport | WatchReport
 
-# Splits into text, a date or an option that no line is to break in, text, …
+# Splits into text, a date or an option that must not be broken, text, …
 _WHOLE = re.compile(r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)")
 
 
 def html(report: Report, *, label: str | None = None) -> str:
-    """The page as one text: styles and pictures are in it, and nothing is fetched."""
+    """The page as text, with styles and pictures inside: it fetches nothing."""
     from eqsep.report import pictures  # matplotlib is slow to import, and only needed here
 
     page = _environment(label).get_template(report.template)
@@ -49,7 +49,7 @@ def _environment(label: str | None = None) -> Environment:
 
 
 def write_report(report: Report, path: str | os.PathLike[str], *, label: str | None = None) -> Path:
-    """Write the page to `path`, whole or not at all, and return the path.
+    """Write the page to `path`, completely or not at all, and return the path.
 
     Kinds that say nothing by themselves, such as "no", are shown with the column `label`.
 
@@ -70,5 +70,5 @@ def write_report(report: Report, path: str | os.PathLike[str], *, label: str | N
 
 
 def number(value: float, digits: int = 3, sign: str = "") -> str:
-    """A number with so many digits after the point; one that rounds to 0 is not negative."""
+    """A number with this many decimals, without a minus sign if it rounds to 0."""
     return f"{round(value, digits) + 0.0:{sign}.{digits}f}"

@@ -44,21 +44,21 @@ def scores(histogram: ScoreHistogram, *, seen: Collection[str], name: str) -> st
 def promises(kept: Sequence[Promise], *, name: str) -> str:
     """Promised against measured false alarms."""
     pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in kept)
-    text = f"False alarms, the promised share and the measured one: {pairs}."
+    text = f"False alarms, promised and measured share: {pairs}."
     return _drawn(PromiseDisplay(promises=kept), 2.9, name=name, text=text)
 
 
 def reliability(found: Reliability, *, name: str) -> str:
     """How often names are right, by their probability."""
     pairs = ", ".join(f"{p:.2f}: {right:.2f}" for p, right, _ in found.points)
-    text = f"Probabilities of names, and the share that is right: {pairs}."
+    text = f"Probability of names, and the share of right names: {pairs}."
     return _drawn(ReliabilityDisplay(found=found), 2.9, name=name, text=text)
 
 
 def closedness(column: ColumnClosedness, *, name: str) -> str:
     """The score as one column goes far out."""
     ends = ", ".join(f"{end.where} {end.alarm:.0%}" for end in column.ends)
-    text = f"The score as {column.column} takes other values; rows that raise an alarm: {ends}."
+    text = f"Score against values of {column.column}; share of rows that raise an alarm: {ends}."
     return _drawn(ClosednessDisplay(closedness=column), 1.9, name=name, text=text, width=2.9)
 
 
@@ -66,7 +66,7 @@ def backtest(found: Backtest, *, name: str) -> str:
     """Anomalies so far, and those that each method had caught."""
     caught = ", ".join(f"{method} {found.recall[method].count:,}" for method in found.methods)
     total = sum(one.anomalies for one in found.periods)
-    text = f"Anomalies over time, {total:,} in the end; caught: {caught}."
+    text = f"Anomalies over time, {total:,} in all; caught: {caught}."
     return _drawn(BacktestDisplay(found=found), 2.9, name=name, text=text)
 
 
@@ -74,8 +74,8 @@ def drift(report: WatchReport, quantity: str, *, name: str) -> str:
     """An episode over time: the martingale, the share of alarms, or the columns that move."""
     watched = report.watched
     limit, now = {
-        "martingale": (1 / report.delta, f"The martingale, {watched.martingale:.3g} in the end"),
-        "alarms": (report.rate, f"The share of alarms so far, {watched.alarm_rate:.2%} in the end"),
+        "martingale": (1 / report.delta, f"The martingale, {watched.martingale:.3g} at the end"),
+        "alarms": (report.rate, f"The share of alarms so far, {watched.alarm_rate:.2%} at the end"),
         "shifts": (report.recent.far, "Columns that have moved most, in standard errors"),
     }[quantity]
     display = DriftDisplay(history=report.history, quantity=quantity, limit=limit)

@@ -1,4 +1,4 @@
-"""The reports of rows over time: a backtest, period by period, and the episode of a monitor."""
+"""Reports of rows over time: a backtest, period by period, and an episode of a monitor."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class BacktestReport:
     found: Backtest
     counts: dict[str, int]  #: The rows of each label, "normal" first.
     notes: tuple[str, ...] = ()  #: What to know about the rows.
-    command: str = ""  #: The command that makes the report again.
+    command: str = ""  #: The command that makes this report again.
 
     template = "backtest.html.jinja"
 
@@ -26,9 +26,9 @@ class BacktestReport:
         wait = "" if plan.verdict is None else _span(plan.verdict)
         sooner = f", verdicts on alarms {wait} after the end of their period" if wait else ""
         return (
-            f"The {plan.alarms:,} highest scores of each period of {_span(plan.every)} are looked "
-            f"at. Labels come {_span(plan.delay)} after the row{sooner}; models learn before each "
-            f"period what is known then."
+            f"In each period of {_span(plan.every)}, the {plan.alarms:,} highest scores are looked "
+            f"at. Labels come {_span(plan.delay)} after the row{sooner}. Models learn before each "
+            f"period what is known by then."
         )
 
 
@@ -42,12 +42,12 @@ class WatchReport:
 
     title: str
     delta: float  #: Rows have changed if the martingale exceeds 1 / delta.
-    chance: str  #: How often that is a false alert, in words.
-    caution: str  #: What the fit has found that breaks its promise; else empty.
-    rate: float  #: The rate of false alarms that was asked for.
+    chance: str  #: The probability of a false alert, in words.
+    caution: str  #: What the fit found that may break its promise; else empty.
+    rate: float  #: The requested false-alarm rate.
     promised: bool  #: Whether enough rows calibrate to promise it.
     watched: Watched
-    recent: Recent  #: What to look at in the last rows.
+    recent: Recent  #: What to check in the last rows.
     before: Watched | None  #: The previous episode, if a change of the model has just ended it.
     history: History
     shifts: tuple[ColumnShift, ...]  #: The farthest first.
@@ -56,7 +56,7 @@ class WatchReport:
 
 
 def watch_report(
-    monitor: Monitor, *, title: str = "Rows, watched", words: Words = str
+    monitor: Monitor, *, title: str = "Watched rows", words: Words = str
 ) -> WatchReport:
     """The present episode of a monitor; `words` turns a warning into text.
 
