@@ -118,9 +118,7 @@ class Explainer:
             rows = Z[start : start + _AT_ONCE]
             near, score, base, share = self._compared(rows, unknown=self._unknown(rows))
             reasons_of = self._reasons(rows, near, share, top=top)
-            for i, (n, (best, usual, combined)) in enumerate(
-                zip(near[:, 0].tolist(), reasons_of, strict=True)
-            ):
+            for i, (best, usual, combined) in enumerate(reasons_of):
                 reasons = tuple(
                     reason(start + i, int(columns[b]), near[i], float(share[i, b]), bool(usual[b]))
                     for b in best
@@ -132,7 +130,7 @@ class Explainer:
                         base=float(base[i]),
                         reasons=reasons,
                         rest=float(share[i].sum() - share[i, best].sum()),
-                        nearest_normal=self._values(n),
+                        nearest_normal=self._values(int(near[i, 0])),
                         nearest_kind=kinds[kind],
                         likeness=float(likeness[start + i, kind]),
                         combined=combined and bool(score[i] > self.threshold),

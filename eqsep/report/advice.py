@@ -137,12 +137,9 @@ def _labels(learnt: Learnt, measured: Measured) -> Iterator[Step]:
         )
         yield Step("Label some anomalies", why)
     elif not learnt.seen:
-        why = (
-            "All rows were taken as normal, so this page cannot say what is caught: label some "
-            "anomalies and fit with the labels, or measure with eqsep test."
-        )
-        if measured.unseen:
-            why = "All rows were taken as normal. Fit with labelled anomalies to have them named."
+        why = "All rows were taken as normal. Fit with labelled anomalies to have them named."
+        if not measured.unseen:
+            why += " This page cannot say what is caught; eqsep test can, on labelled rows."
         yield Step("Label some anomalies", why)
 
 
