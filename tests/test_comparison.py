@@ -127,7 +127,7 @@ def test_the_table_starts_with_the_best_and_shows_chance_last():
     [
         ({"a": [1, 2], "b": [1, 2]}, r"at least 3 detectors, got 2 .*compare_pair"),
         ({"a": [1, 2], "b": [1, 2], "c": [1]}, r"'c': \(1,\)"),
-        ({"a": [1], "b": [1], "c": [1]}, "at least 2 of them"),
+        ({"a": [1], "b": [1], "c": [1]}, "at least 2 data sets"),
         ({"a": 1, "b": 1, "c": 1}, r"'a': \(\)"),
         ({"a": [1, 2], "b": [1, 2], "c": [1, np.nan]}, "1 of 6 are NaN"),
     ],

@@ -180,7 +180,7 @@ def test_beside_missing_labels_every_name_is_a_kind():
         ),
         (["pump"] * 6, "ok", "none is 'ok'"),
         ([1] * 6, None, r"every label is a kind of anomaly, 'anomaly' \(6 rows\)"),
-        (["good"] * 3 + ["leak", None, None], None, "and 2 rows without a label. Say which"),
+        (["good"] * 3 + ["leak", None, None], None, "and 2 rows without a label. Pass the normal"),
         (["ok", "leak"] + [None] * 4, "OK", "No label is 'OK': every label"),
         ([5] * 6, None, "Only the label 5 occurs, so its meaning is open"),
         ([None] * 6, None, "All labels are missing"),

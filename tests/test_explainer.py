@@ -413,6 +413,17 @@ def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():
     assert not any(one.combined for one in passing)
 
 
+def test_a_combination_is_named_only_if_columns_marked_usual_add_most(detector, demo):
+    alarms = demo.X[detector.predict(demo.X) == 1]
+    found = detector.explain(alarms, top=99)
+    assert {one.combined for one in found} == {True, False}
+    for one in found:
+        parts = dict.fromkeys((True, False), 0.0)
+        for reason in one.reasons:
+            parts[reason.usual] += max(reason.contribution, 0.0)
+        assert one.combined == (parts[True] > parts[False])
+
+
 def test_a_reason_never_shows_the_same_value_as_normal():
     """Numbers in single precision, as 3.20000004768372, of which the typical one is 3.2, too."""
     rng = np.random.default_rng(0)

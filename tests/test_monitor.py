@@ -531,7 +531,9 @@ def test_what_the_scores_do_not_show_is_to_be_looked_at(detector, tmp_path, caps
     code, told, shown = watch(folded(rng))
     assert code == 3
     assert "changed no" in told
-    assert re.search(r"moved x1 \+\d\d\.\d \(means, .* by chance up to \d\.\d\)", told)
+    assert re.search(
+        r"moved x1 \+\d\d\.\d \(means and missing values, .* by chance up to \d\.\d\)", told
+    )
     assert "look a column has moved by more than chance report" in told
     assert "not by the scores, but look" in shown
     code, told, _ = watch(with_outliers(rng, share=0.08))

@@ -46,6 +46,17 @@ def folder(tmp_path_factory, truth):
     return folder
 
 
+def test_the_word_for_normal_that_the_fit_needed_may_stay_where_no_row_has_it(folder, tmp_path):
+    """A project file has it for all commands."""
+    labels, out = ("--label", "kind", "--normal", "normal"), tmp_path / "suspects.csv"
+    run("suspects", folder / "m.eqsep", folder / "rows.csv", *labels, "--out", out)
+    run("forget", folder / "m.eqsep", out, *labels, "--out", tmp_path / "less.eqsep")
+    told = run(
+        "test", folder / "m.eqsep", folder / "rows.csv", "--label", "kind", "--normal", "ok", code=2
+    )
+    assert "--normal 'ok' is not a label in column 'kind'" in " ".join(told.output.split())
+
+
 def test_suspects_are_those_of_the_library_with_all_their_columns(folder, tmp_path):
     rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
     detector = load_model(folder / "m.eqsep")

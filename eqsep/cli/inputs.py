@@ -586,11 +586,11 @@ def y_for(
             f"Column {name!r} holds {quoted(usual)}, a name of normal rows, which the model calls "
             f"{word!r}. If these are normal, use {say_normal(usual[0])}; otherwise rename it."
         )
-    if labels is None and not by_number and None not in texts and not usual:
-        if not normal and len(names) > 1:
-            raise _no_normal_label(name, _counts(texts), f", pass {say_normal(NORMAL)}.")
-        if [folded(word) for word in normal] == [NORMAL]:
-            normal = ()
+    is_new = labels is None and not by_number and None not in texts and not usual
+    if is_new and not normal and len(names) > 1:
+        raise _no_normal_label(name, _counts(texts), f", pass {say_normal(NORMAL)}.")
+    if [folded(one) for one in normal] == [NORMAL] == [word] and not {NORMAL, *usual} & {*names}:
+        normal = ()  # rows without a label stand for the normal ones, or no normal row is here
     if normal:
         other = "1" if by_number else "anomaly" if are_truths else None
         word = "0" if by_number else word
@@ -607,9 +607,9 @@ def _translated(
     normal = as_label(normal, known)
     if normal not in known:
         raise UserError(
-            f"--normal {normal!r} is not a label in column {name!r}, which holds {_counts(texts)}. "
-            f"Name the label of normal rows, or add such rows; to learn anomalies alone, leave out "
-            f"--normal."
+            f"--normal {normal!r} is not a label in column {name!r}, which holds "
+            f"{_counts(texts) or 'none'}. Name the label of normal rows, or add such rows; to "
+            f"learn anomalies alone, leave out --normal."
         )
     words = {text: other or text for text in known} | {None: None, normal: word}
     return objects(words[text] for text in texts)

@@ -401,9 +401,9 @@ def _listed(detector: Detector, n: int) -> str:
         return f"{counted(n, 'row')}, the highest score first, of {held:,} that were held out"
     if not detector.plan_.labels.unlabelled_is_normal:
         return (
-            "No row to list: rows labelled normal set the threshold, and these need no review. To "
-            "label more, look at the highest scores of new rows (eqsep score --most 20) and teach "
-            "what you find with eqsep learn --judged"
+            "No row to list: rows labelled normal set the threshold, and only rows without a "
+            "label are suspects. To label more, look at the highest scores of new rows (eqsep "
+            "score --most 20) and teach what you find with eqsep learn --judged"
         )
     return (
         "No row to list: none of these set the threshold without a label. Pass the rows that "

@@ -25,7 +25,7 @@ from eqsep.io.writing import check_folder
 
 def _split_columns(given: list[str] | None) -> list[str]:
     """Names of columns, divided by commas; a name with a comma stands in quotes."""
-    return [name for one in csv.reader(given or [], skipinitialspace=True) for name in one]
+    return [name for one in csv.reader(given or [], skipinitialspace=True) for name in one or [""]]
 
 
 _columns = partial(opt, None, "COLUMNS", callback=_split_columns)

@@ -169,13 +169,12 @@ def _watched(monitor: Monitor) -> dict[str, str]:
             f"(highest martingale {ended.highest:.3g}): its scores differ, so the watch starts "
             f"again"
         )
+    scale = f"means and missing values, in standard errors; by chance up to {recent.far:.1f}"
     lines |= {
         "changed": changed,
         "alarms": f"{watched.alarm_rate:.2%} of the rows, {recent.alarm_rate:.2%} of the last "
         f"{recent.rows:,}; {promised}",
-        "moved": f"{moved} (means, in standard errors; by chance up to {recent.far:.1f})"
-        if moved
-        else recent.unjudged or "no column",
+        "moved": f"{moved} ({scale})" if moved else recent.unjudged or "no column",
     }
     lines |= {"look": recent.told, "next": _NEXT if watched.broken_at is not None else ""}
     return {name: line for name, line in lines.items() if line}

@@ -116,7 +116,7 @@ class Explainer:
         out = []
         for start in range(0, len(Z), _AT_ONCE):
             rows = Z[start : start + _AT_ONCE]
-            near, score, base, share = self._compared(rows, unknown=self._unknown(rows))
+            near, score, base, share = self._compared(rows, self._unknown(rows), self._high)
             reasons_of = self._reasons(rows, near, share, top=top)
             for i, (best, usual, combined) in enumerate(reasons_of):
                 reasons = tuple(
@@ -141,7 +141,7 @@ class Explainer:
     def nearest_normal_rows(self, table: Table, *, n: int) -> list[list[dict[str, str]]]:
         """The `n` kept normal rows nearest to each row, nearest first, in units of the table."""
         rows = self.plan.encoder.encode(table)
-        distance = self._distance(rows, self._unknown(rows))
+        distance = self._distance(rows, self._unknown(rows), self._high)
         order = distance.argsort(axis=1, kind="stable")
         return [[self._values(i) for i in near[:n].tolist()] for near in order]
 
@@ -152,9 +152,10 @@ class Explainer:
         """
         column = np.unique(self.plan.encoder.source, return_inverse=True)[1]
         out = np.empty((len(Z), 2 * Z.shape[1]))
+        none = np.zeros(len(self._normal[0]), dtype=bool)
         for start in range(0, len(Z), _AT_ONCE):
             rows = Z[start : start + _AT_ONCE]
-            near, _, _, share = self._compared(rows, unknown=np.zeros(rows.shape, dtype=bool))
+            near, _, _, share = self._compared(rows, np.zeros(rows.shape, dtype=bool), none)
             gap = (rows - self._normal[0][near[:, 0]]).astype(float)
             length = np.zeros((len(rows), share.shape[1]))
             np.add.at(length.T, column, gap.T**2)
@@ -165,16 +166,17 @@ class Explainer:
 
     @cached_property
     def _normal(self) -> tuple[np.ndarray, np.ndarray]:
-        """The nine tenths of kept normal rows with the lowest scores, encoded, and these scores.
-
-        The others hardly differ from an alarm: compared with them, the cause of its score is lost.
-        """
+        """The kept normal rows that raise no alarm, encoded, and their scores."""
         terms = self.plan.terms
         rows = np.concatenate([terms.landmarks[terms.is_normal], self.calibrating])
         scores = self.score(rows)
-        highest = min(self.threshold, np.quantile(scores, _USUAL, method="higher"))
-        usable = scores <= max(highest, scores.min())
+        usable = scores <= max(self.threshold, scores.min())
         return rows[usable], scores[usable]
+
+    @cached_property
+    def _high(self) -> np.ndarray:
+        """Which of them score so high that they share the cause of an alarm next to them."""
+        return self._normal[1] > np.quantile(self._normal[1], _USUAL, method="higher")
 
     @cached_property
     def _columns(self) -> np.ndarray:
@@ -202,12 +204,13 @@ class Explainer:
         there = np.logical_and.reduceat(rows == self._nothing, first, axis=1)
         return np.repeat(there, counts, axis=1)
 
-    def _distance(self, rows: np.ndarray, unknown: np.ndarray) -> np.ndarray:
-        """From encoded rows to the normal ones, without what is unknown."""
+    def _distance(self, rows: np.ndarray, unknown: np.ndarray, without: np.ndarray) -> np.ndarray:
+        """From encoded rows to the normal ones, by what is known; infinite to those left out."""
         out = self._distances(self.plan.encoder.pack(rows))
         for i in np.flatnonzero(unknown.any(axis=1)):
             gaps = self._normal[0][:, ~unknown[i]] - rows[i, ~unknown[i]]
             out[i] = np.abs(gaps).sum(axis=1)
+        out[:, without] = np.inf
         return out
 
     @cached_property
@@ -244,7 +247,7 @@ class Explainer:
             counts = (adds > 0) & ~self._are_usual(row, around)
             total = np.maximum(adds, 0).sum()
             usual = self._are_usual(row, self._normal[0])
-            combined = adds[counts & ~usual].sum() < _MOST * total
+            combined = np.maximum(adds[~usual], 0).sum() < _MOST * total
             order = np.argsort(-adds, kind="stable")
             first, best = adds[order[0]], order[(counts | (adds >= _SMALL * total))[order]][:top]
             if top >= len(adds) or not len(best) or adds.sum() - adds[best].sum() > first:
@@ -258,15 +261,15 @@ class Explainer:
         return np.asarray(np.minimum.reduceat(far, first) >= max(_FEW * len(others), 1))
 
     def _compared(
-        self, rows: np.ndarray, *, unknown: np.ndarray
+        self, rows: np.ndarray, unknown: np.ndarray, without: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The normal rows nearby, nearest first, the scores of both, and what each column adds."""
         (normal, normal_scores), source = self._normal, self.plan.encoder.source
-        n_near, _ = min(_NEAR, len(normal)), self._distances  # made here, not in each thread
+        n_near, _ = min(_NEAR, int((~without).sum())), self._distances  # not in each thread
         near = np.empty((len(rows), n_near), dtype=np.intp)
 
         def fill(some: slice) -> None:
-            distance = self._distance(rows[some], unknown[some])
+            distance = self._distance(rows[some], unknown[some], without)
             near[some] = np.argpartition(distance, n_near - 1, axis=1)[:, :n_near]
             near[some, 0] = distance.argmin(axis=1)
 
