@@ -176,7 +176,7 @@ class Explainer:
     @cached_property
     def _high(self) -> np.ndarray:
         """Which of them score so high that they share the cause of an alarm next to them."""
-        return self._normal[1] > np.quantile(self._normal[1], _USUAL, method="higher")
+        return np.asarray(self._normal[1] > np.quantile(self._normal[1], _USUAL, method="higher"))
 
     @cached_property
     def _columns(self) -> np.ndarray:
