@@ -432,10 +432,12 @@ def check_threshold(
     change = f"No false-alarm rate up to {_HIGHEST_RATE:g} is enough to change that."
     fields: dict[str, Any] = {}
     if enough is not None:
-        reach = {of: share(of, limits[enough]) for of in few}
-        shares = [f"{reach[of]:.0%} of the {of}" for of in few]
-        shares[0] += " (fewer of new ones)" * (reach.get(LEARNT, 0) > 0)
-        change = f"At a rate of {enough:g} instead of {rate:g}, {' and '.join(shares)} would."
+        reach = {of: f"{share(of, limits[enough]):.0%}" for of in few}
+        if LEARNT in few:  # new anomalies score lower than those that were learnt
+            more = share(LEARNT, limits[enough]) > share(LEARNT, threshold)
+            reach[LEARNT] = "more" if more else "no more"
+        shares = " and ".join(f"{reach[of]} of the {of}" for of in few)
+        change = f"At a rate of {enough:g} instead of {rate:g}, {shares} would."
         fields = {"rate": enough}
     if doubted and few != [MADE_UP]:
         message += (

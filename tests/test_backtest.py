@@ -17,6 +17,7 @@ from eqsep import Detector
 from eqsep.checks import DependentRowsWarning
 from eqsep.cli import app
 from eqsep.detector import Config
+from eqsep.detector.calibration import NO_PROMISE
 from eqsep.errors import UserError
 from eqsep.evaluation import CaughtKind, Fixed, Learning, Retrained, Schedule, Share, backtest
 from eqsep.plots import BacktestDisplay
@@ -59,6 +60,19 @@ def test_models_begin_when_labels_are_there_and_alarms_are_so_many_a_day(found):
     assert found.false_alarms["eqsep"].total == 8 * 60 - 39
     assert found.promises["eqsep"].alarms == found.false_alarms["eqsep"].count
     assert found.promises["shadow"].rank > 0
+
+
+def test_a_promise_is_judged_by_rows_scored_when_it_was_made(found):
+    """At 3 % the first models hold out too few rows to make one; at 0.1 % no model can."""
+    X, kind, time = story()
+    rate = {"late": 0.03, "never": 0.001}
+    methods = {
+        name: Learning(clone(DETECTOR).set_params(false_alarm_rate=one))
+        for name, one in rate.items()
+    }
+    found = backtest(methods, X, kind, time=time, schedule=replace(PLAN, first=60, delay="1d"))
+    assert 0 < found.promises["late"].rows < found.false_alarms["late"].total
+    assert str(found.promises["never"].verdict) == NO_PROMISE
 
 
 def test_each_kind_has_a_low_tick_where_its_first_row_came(found):
@@ -198,13 +212,15 @@ def file(tmp_path_factory):
 
 def test_the_command_plays_files_back_and_writes_a_page(file, tmp_path):
     page, model = tmp_path / "page.html", tmp_path / "model.eqsep"
-    clone(DETECTOR).fit(story(1)[0], story(1)[1]).save(model)
+    too_low = clone(DETECTOR).set_params(false_alarm_rate=0.001)
+    too_low.fit(story(1)[0], story(1)[1]).save(model)
     words = ("--time", "when", "--label", "kind", "--delay", "3d", "--alarms", 8, "--first", 150)
     words += ("--landmarks", 60, "--against", "", "--shadow", model, "--report", page)
     result = run("backtest", file, *words)
     assert result.exit_code == 0, result.output
     assert "480 rows in 8 periods, after 360 before the first model." in result.stdout
-    assert re.search(r"eqsep +64 +60\.9% \[.*\] 100\.0%", result.stdout)
+    assert re.search(r"eqsep +64 +60\.9% \[.*\] 100\.0%.* 1\.00%: kept", result.stdout)
+    assert re.search(r"shadow .*\] +no promise was made", result.stdout)
     assert re.search(
         r"valve +2026-01-10 00:00:08 +15 of 15 \(12 of 12\): with its first", result.stdout
     )

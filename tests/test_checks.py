@@ -241,7 +241,7 @@ def test_that_rows_with_nothing_but_strange_values_raise_no_alarm_is_said():
         "Of 10 anomalies sampled from the training rows, none scores above the threshold, 0.900. "
         "Even a row with strange values in all 4 columns raises no alarm: of 10 made-up rows, "
         "none scores above it. Some held-out normal rows score that high, which puts it there. "
-        "At a rate of 0.1 instead of 0.02, 0% of the anomalies sampled from the training rows "
+        "At a rate of 0.1 instead of 0.02, no more of the anomalies sampled from the training rows "
         "and 100% of the made-up rows would."
     )
     (found,) = few_above(MADE_UP=[1.0] * 4 + [0.8] * 6, n_columns=1)

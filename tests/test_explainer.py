@@ -180,6 +180,22 @@ def test_the_normal_value_is_typical_of_the_normal_rows_around():
     assert reasons["line"].normal_value == "A"
 
 
+def test_where_most_rows_around_have_the_same_value_the_normal_one_is_typical_of_the_others():
+    """Most rows around have 1 as well, one of them 9, and some 3; all are of line A."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"count": np.ones(80), "size": rng.normal(size=80), "line": "A"})
+    X.loc[0, ["count", "size"]] = 9.0, 0.0
+    X.loc[1:40, "count"] = 3.0
+    X.loc[75:, "line"] = "B"
+    X.loc[75:, "size"] += 9
+    detector = Detector(config=Config.fast(), random_state=0, false_alarm_rate=0.2).fit(X)
+    row = pd.DataFrame({"count": [1.0], "size": [0.0], "line": ["A"]})
+    (why,) = detector.explain(row, top=9)
+    reasons = {reason.column: reason for reason in why.reasons}
+    assert (reasons["count"].value, reasons["count"].normal_value) == ("1", "3")
+    assert (reasons["line"].value, reasons["line"].normal_value) == ("A", "A")
+
+
 def test_reasons_that_add_next_to_nothing_have_no_line_and_the_lines_add_up(detector, fresh):
     explanations = detector.explain(fresh.iloc[:40].assign(amount=1e6), top=10)
     for e in explanations:

@@ -205,8 +205,9 @@ def test_a_warning_of_the_fit_comes_before_all_that_is_measured(wide):
 
 def test_no_rate_is_advised_by_a_copy_with_a_threshold_of_its_own(wide):
     (one,) = (one for one in wide[1].measured.seen if one.kind == "rare")
-    for as_fitted, advised in ((0.9, ["Test the model itself"]), (0.25, [MORE])):
-        better = {"caught": 0.2, "caught_at": {0.1: 0.9}, "rows": 40}
+    itself = ["Test the model itself"]
+    for as_fitted, rows, advised in ((0.9, 40, itself), (0.4, 15, itself), (0.25, 40, [MORE])):
+        better = {"caught": 0.2, "caught_at": {0.1: 0.9}, "rows": rows}
         seen = (replace(one, **better, caught_as_fitted=as_fitted),)
         measured = replace(wide[1].measured, seen=seen)
         findings = [Finding(HighThresholdWarning, "Few.", "Allow 0.1.", {"rate": 0.1})]

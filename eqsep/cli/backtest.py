@@ -18,6 +18,7 @@ from eqsep.cli.inputs import InputSpec, load_detector
 from eqsep.cli.project import shown_kind
 from eqsep.cli.test import print_report
 from eqsep.detector import Detector, learnt_before
+from eqsep.detector.calibration import NO_PROMISE
 from eqsep.errors import UserError, counted, did_you_mean, quoted
 from eqsep.evaluation import Backtest, Contender, Fixed, Learning, Retrained, Schedule
 from eqsep.evaluation.peers import PEERS
@@ -198,7 +199,9 @@ def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
         false: tuple[RenderableType, ...] = ("–", "–")
         if name in found.false_alarms:
             kept = found.promises.get(name)
-            promised = "–" if kept is None else f"{kept.rate:.2%}: {kept.verdict}"
+            promised = "–"
+            if kept is not None:
+                promised = f"{kept.rate:.2%}: {kept.verdict}" if kept.rank else NO_PROMISE
             false = (interval(found.false_alarms[name], ".2%", ".2%"), promised)
         caught = (found.precision[name], found.recall[name])
         shares = (interval(share, ".1%", ".1%") for share in caught)
@@ -207,7 +210,7 @@ def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
 
 
 def _kinds(found: Backtest) -> Shown:
-    shown = table(("kind", "first row"), (), wrapped=2)
+    shown = table(("kind", "first replayed"), (), wrapped=2)
     for method in found.methods:
         shown.add_column(Text(method))
     for place, one in enumerate(found.kinds[found.methods[0]]):

@@ -226,13 +226,14 @@ class Explainer:
         return {names[j]: self._value(i, j) for j in self._columns.tolist()}
 
     def _typical(self, j: int, near: np.ndarray, *, unlike: np.ndarray) -> str:
-        """The middle value of normal rows nearby; that of the nearest if a row has the same."""
-        values = self._normal[0][np.ix_(near, np.flatnonzero(self.plan.encoder.source == j))]
-        values = values[:, np.ptp(values, axis=0) > 0]
+        """The middle one of the values of normal rows nearby that differ from the row's, if any."""
+        encoder = self.plan.encoder
+        own = encoder.decode(j, encoder.outputs_of(unlike[None])[0])
+        unlike_it = [i for i in near.tolist() if self._value(i, j) != own]
+        near = np.array(unlike_it or near.tolist())
+        values = self._normal[0][np.ix_(near, np.flatnonzero(encoder.source == j))]
         middle = np.abs(values[:, None] - values).sum(axis=(1, 2)).argmin()
-        text = self._value(int(near[middle]), j)
-        own = self.plan.encoder.decode(j, self.plan.encoder.outputs_of(unlike[None])[0])
-        return self._value(int(near[0]), j) if text == own else text
+        return self._value(int(near[middle]), j)
 
     def _reasons(
         self, rows: np.ndarray, near: np.ndarray, share: np.ndarray, *, top: int

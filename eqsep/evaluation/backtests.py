@@ -273,7 +273,7 @@ class Backtest:
     precision: dict[str, Share]  #: Of the rows that were looked at.
     recall: dict[str, Share]
     false_alarms: dict[str, Share]  #: The normal rows above the threshold of methods with one.
-    #: Of methods that calibrate on single rows; if they learn, of the first model with a promise.
+    #: Of methods that calibrate on single rows, from the first model that makes a promise on.
     promises: dict[str, Promise]
     seconds: dict[str, float]  #: The time spent learning.
     alarms: dict[str, np.ndarray]  #: Whether each row was looked at.
@@ -369,6 +369,7 @@ class _Run:
     def __post_init__(self) -> None:
         self.alarms = {name: np.zeros(len(self.kind), dtype=bool) for name in self.contenders}
         self.above = {name: np.zeros(len(self.kind), dtype=bool) for name in self.contenders}
+        self.promised = {name: np.zeros(len(self.kind), dtype=bool) for name in self.contenders}
         self.seconds = dict.fromkeys(self.contenders, 0.0)
         self.places: dict[int, np.ndarray] = {}  # the rows of each period from the first model on
         self.known: dict[int, np.ndarray] = {}  # what was known when it began
@@ -392,6 +393,7 @@ class _Run:
                 highest = np.argsort(-score, kind="stable")[: self.schedule.alarms]
                 self.alarms[name][places[highest]] = True
                 self.above[name][places[score > 0]] = True
+                self.promised[name][places] = contender.first is not None and contender.first.rank
         self.places[period], self.known[period] = places, known
 
     def result(self) -> Backtest:
@@ -400,11 +402,12 @@ class _Run:
         normal, anomalous = tested[~is_anomaly[tested]], tested[is_anomaly[tested]]
         alarms, contenders = self.alarms.items(), self.contenders.items()
         promising = [name for name, one in contenders if one.promised is not None]
-        promises = {
-            name: promise_of(one.first, self.above[name][normal])
-            for name, one in contenders
-            if one.first is not None and one.first.plan.holdout.grouping is None
-        }
+        promises = {}
+        for name, one in contenders:
+            if one.first is not None and one.first.plan.holdout.grouping is None:
+                rows = normal[self.promised[name][normal]] if one.first.rank else normal
+                if len(rows):
+                    promises[name] = promise_of(one.first, self.above[name][rows])
         return Backtest(
             schedule=self.schedule,
             methods=tuple(self.contenders),

@@ -186,7 +186,8 @@ def _is_much(share: float, one: FoundKind) -> bool:
 def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Iterator[Step]:
     """A copy with a threshold so unlike the model's that its shares say little of the model."""
     copy = next((one.threshold for one in measured.promises if one.rate == learnt.rate), None)
-    far = [one for one in kinds if _is_much(abs(one.caught_as_fitted - one.caught), one)]
+    enough = [one for one in kinds if one.rows >= _FEWEST]
+    far = [one for one in enough if abs(one.caught_as_fitted - one.caught) >= _GAIN]
     if copy is None or not far:
         return
     caught = (f"{one.caught_as_fitted:.0%} of {one.kind}, not {one.caught:.0%}" for one in far)
