@@ -30,8 +30,8 @@ display = ScoreHistogramDisplay.from_estimator(detector, new.X, new.kind)
 display.ax_.set_title("scores of new payments", pad=16)
 
 # %%
-# The share of each kind that raises an alarm is on the right. No detector finds every kind that it
-# was not shown: card testing, a few cents paid online, is too close to small normal payments.
+# The right-hand side shows the share of each kind that raises an alarm. No detector finds every
+# unseen kind: card testing, a few cents paid online, is too close to small normal payments.
 #
 # The fifty to look at first
 # --------------------------
@@ -47,8 +47,8 @@ print(dict(zip(names.tolist(), times.tolist(), strict=True)))
 # -------------------
 #
 # `predict_kind` names the seen kind that an alarm resembles, or answers "unseen". `explain` turns
-# the row into the nearest normal row, column by column. Each column's contribution is the drop in
-# the score when its turn comes.
+# the row into the nearest normal row, column by column. A column's contribution is how much the
+# score drops when that column is changed.
 
 rows = new.X[(new.kind == "money mule") & alarm][:1]
 print(detector.predict_kind(rows)[0])

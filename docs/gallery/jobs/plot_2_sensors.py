@@ -3,7 +3,8 @@ Sensors: looking back, and alarms that persist
 ==============================================
 
 A single row of sensor values shows where a plant is, not how it got there. Columns computed over
-the last rows reveal an oscillation or a frozen sensor. Alarms that have to persist ignore noise.
+the last rows reveal an oscillation or a frozen sensor. If an alarm has to persist, noise does not
+raise it.
 """
 
 import numpy as np
@@ -24,9 +25,9 @@ runs, new_runs = (made.X.assign(run=made.groups) for made in (old, new))
 # Rows alone, and windows
 # -----------------------
 #
-# Both detectors are fitted to normal runs, and whole runs set their thresholds. For each sensor,
-# the second one also sees the mean, deviation and slope of the last 10 rows, and the
-# change from the row before.
+# Both detectors are fitted to normal runs, and their thresholds are set with whole runs. For each
+# sensor, the second one also sees the mean, deviation and slope of the last 10 rows, and the change
+# from the row before.
 
 parameters = {"false_alarm_rate": 0.1, "n_landmarks": 300, "bandwidth": 1.0, "random_state": 0}
 detectors = {

@@ -2,9 +2,9 @@
 Patients: few labels, missing values
 ====================================
 
-This example uses laboratory values of patients, and many values were never taken. One illness is
-labelled, in forty patients; another has never been noticed. The values are made up.
-`docs/medical.md` does the same with a public table.
+This example uses made-up laboratory values of patients, and many were never measured. One illness
+is labelled, in forty patients; another has never been noticed. `docs/medical.md` does the same with
+a public table.
 """
 
 import numpy as np
@@ -41,8 +41,8 @@ y = np.repeat(["normal", "overactive"], [2_000, 40])
 X.head(3)
 
 # %%
-# One in a hundred healthy patients may be called by mistake
-# ----------------------------------------------------------
+# One in a hundred healthy patients may be called in by mistake
+# -------------------------------------------------------------
 
 detector = Detector(false_alarm_rate=0.01, n_landmarks=400, random_state=0).fit(X, y)
 parts = {
@@ -58,8 +58,8 @@ called = {name: float(detector.predict(rows).mean()) for name, rows in parts.ite
 print({name: f"{share:.0%}" for name, share in called.items()})
 
 # %%
-# Why was this patient called?
-# ----------------------------
+# Why was this patient called in?
+# -------------------------------
 #
 # Nobody has labelled an underactive gland, so the model has no name for it. The explanation shows
 # which values are unusual.

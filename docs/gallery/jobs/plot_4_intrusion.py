@@ -2,8 +2,8 @@
 Intrusion: attacks that nobody has met
 ======================================
 
-This example uses made-up network connections: how long, how many bytes, which service, and how
-often the same host tried before. Floods are labelled. Scans and data leaks come later, and the
+This example uses made-up network connections: duration, bytes, service, and how often the same host
+tried before. Floods are labelled. Scans and data leaks come later, and the
 model has no labels for them. `docs/network_intrusion.md` does the same with NSL-KDD.
 """
 

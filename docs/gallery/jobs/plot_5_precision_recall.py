@@ -31,8 +31,8 @@ models = {"detector": detector.fit(X, y), "random forest": forest.fit(X, y != "n
 # -----------------------
 #
 # The numbers are average precisions. A random forest is a strong classifier, and just as good on
-# the kinds it was shown. But it has no reason to call a row anomalous just because the row is
-# different from everything it was shown.
+# the kinds it was shown. But it has no reason to call a row anomalous just because it has never
+# seen anything like it.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 5.2), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -44,7 +44,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 # ---------------------------
 #
 # The rows of each kind are resampled many times, and the interval holds 95 % of the results. Chance
-# is the result of a score that knows nothing.
+# is the result of a score without any information.
 
 intervals = average_precision_interval(anomaly_score(detector, new.X), new.kind, random_state=0)
 for kind, interval in intervals.items():
@@ -54,8 +54,8 @@ for kind, interval in intervals.items():
 # One seen kind at a time
 # -----------------------
 #
-# Were the two seen kinds a lucky choice? Show each kind in turn as the only one, and look at the
-# mean over all others.
+# Were the two seen kinds a lucky choice? Train on each kind in turn as the only seen one, and look
+# at the mean over all others.
 
 isolation = make_pipeline(TableEncoder(), IsolationForest(n_estimators=50, random_state=0))
 methods = {"detector": detector, "random forest": forest, "isolation": isolation}

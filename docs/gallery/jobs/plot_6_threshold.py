@@ -2,7 +2,7 @@
 The threshold and the promise
 =============================
 
-A score needs a threshold. The detector sets it with normal rows that it held out of the fit: a new
+A score needs a threshold. The detector sets it with normal rows that it held out of the fit. A new
 normal row is equally likely to take any rank among them. So *on average* the share of false alarms
 is the promised one, whatever the data, as long as new normal rows come from the same source.
 """
@@ -30,7 +30,7 @@ for rate in (0.005, 0.01, 0.05, 0.1):
     print(f"promised {rate:5.1%}, measured {alarms:5.1%}, anomalies found {found:4.0%}")
 
 # %%
-# In 95 of 100 cases the measured share lies in the band, given how many rows were held out and how
+# The band holds the measured share in 95 of 100 cases, given how many rows were held out and how
 # many are measured.
 
 figure, ax = plt.subplots(figsize=(5.6, 4), layout="constrained")
@@ -41,9 +41,9 @@ ax.set_title("new normal payments")
 # p-values
 # --------
 #
-# `p_value` is the probability that a new normal row scores at least as high as this one. Of new
-# normal rows, a share of about p has a p-value of p or less, so they lie on the diagonal. Anomalies
-# do not. A row raises an alarm at rate a if its p-value is at most a, so you can keep the p-values
+# `p_value` is the probability that a new normal row scores at least as high as this one. About a
+# share p of new normal rows has a p-value of p or less, so they lie on the diagonal. Anomalies do
+# not. A row raises an alarm at rate a if its p-value is at most a, so you can keep the p-values
 # and choose the rate later.
 
 p_value = detector.p_value(new.X)

@@ -49,7 +49,7 @@ ax.set_title("new payments")
 # A kind that is labelled later
 # -----------------------------
 #
-# Suppose that at first nobody labels money mules. Rows arrive in pieces of 500, and the label
+# Suppose that nobody labels money mules at first. Rows arrive in pieces of 500, and the label
 # appears with the fourth piece. The detector learns the new kind without forgetting the others.
 
 follower = Detector(n_landmarks=400, random_state=0)
@@ -77,7 +77,7 @@ ax.spines[["top", "right"]].set_visible(False)
 # Forgetting
 # ----------
 #
-# You can take rows out again, as if they had never been learnt: for a moving window, or because
+# You can remove rows again, as if they had never been learnt: for a moving window, or because
 # somebody asks for it. (A landmark that was taken from such a row stays.)
 
 last = slice(2_800, 4_000)

@@ -3,8 +3,8 @@ When is the normal region closed?
 =================================
 
 A kind that nobody has seen may appear anywhere. So the region that a model calls normal should be
-*closed*: it has a finite volume, so that any row far enough away is flagged. How many separators
-does that take?
+*closed*: its volume should be finite, so that any row far enough away is flagged. How many
+separators does that take?
 """
 
 import numpy as np
@@ -25,8 +25,9 @@ for family in ("rbf", "equality", "halfspace"):
 # --------------------------------------------
 #
 # The number of slabs (the margins of equality separators) and the number of halfspaces differ by
-# only one. But the probabilities that random ones leave no way out are far apart. Slabs only need
-# normals that span the space, and random normals do. Halfspaces must also surround the region.
+# only one. But random slabs are far more likely to leave no way out than random halfspaces. Slabs
+# only need normals that span the space, and random normals do. Halfspaces must also surround the
+# region.
 
 figure, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
 for n, colour in ((2, NORMAL_COLOUR), (10, ANOMALY_COLOUR), (30, "#009E73")):
@@ -50,8 +51,9 @@ print(bool(is_closed([[1, 0], [0, 1]], family="equality")))
 # What models say far away
 # ------------------------
 #
-# Normal rows lie on a circle, and the seen anomalies on a smaller one inside it. We leave the
-# centre in 64 directions and count, at each distance, in how many of them a row is called normal.
+# Normal rows lie on a circle, and the seen anomalies on a smaller one inside it. We move away from
+# the centre in 64 directions and count, at each distance, in how many of them a row is called
+# normal.
 # With a local kernel and no bias, f falls to 0 and the score goes to 1. A support vector machine
 # with an RBF kernel falls back on its bias, which may call everything normal, and a forest extends
 # its outermost cells forever.

@@ -35,7 +35,7 @@ ax.spines[["top", "right"]].set_visible(False)
 # A single bump network depends on its initial weights. An ensemble is an axis of the arrays, so
 # five members train in one batched product, each with its own initial weights and its own early
 # stop. Normal rows lie on a circle, and the seen anomalies on a smaller one inside it. A larger
-# circle around both is unseen. Leaky ReLUs with a halfspace head are the usual classifier.
+# circle around both is unseen. Leaky ReLUs with a halfspace head are the usual kind of classifier.
 
 circles = make_circles(noise=0.1, random_state=0)
 rows = np.concatenate([circles.X_train, circles.X_test])

@@ -24,8 +24,8 @@ from eqsep.plots import RegionDisplay
 #
 # Of 220 rows, 120 lie along a line and 100 above one end of it. Regression on all rows treats these
 # 100 like the others, and its line tilts. Without them it finds the line, but then labels were used
-# to choose its rows. The separator gets all rows with their labels. On the other side of the line
-# lie anomalies that it has never seen and should flag too.
+# to choose its rows. The separator gets all rows with their labels. It should also flag anomalies
+# that it has never seen, on the other side of the line.
 
 
 class TubeScore(BaseEstimator):
@@ -73,7 +73,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
 #
 # A regression measures distances along the column that it predicts, so you have to choose that
 # column. If we rotate the line together with all rows, regression works until the line is steep,
-# and fails if it is vertical, because then one column says nothing about the other. The separator
+# and fails when it is vertical, because then one column says nothing about the other. The separator
 # measures distances across its line, whatever its direction.
 
 angles = np.linspace(0, 90, 10)
