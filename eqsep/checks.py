@@ -281,9 +281,12 @@ def _scores(
 ) -> Iterator[tuple[np.ndarray, float]]:
     """The numbers of a column, and the rates of its values, each with the share that may err."""
     if column.kind in NUMERIC:
-        values = np.where(np.isnan(column.values), -np.inf, column.values)[known]
-        if is_anomaly.sum() >= _MANY or _are_apart(values[is_anomaly], values[~is_anomaly]):
-            yield from ((values, _WRONG_NUMBERS), (-values, _WRONG_NUMBERS))
+        values = column.values[known]
+        missing = np.isnan(values)
+        lowest = np.where(missing, -np.inf, values)
+        if is_anomaly.sum() >= _MANY or _are_apart(lowest[is_anomaly], lowest[~is_anomaly]):
+            scores = lowest, np.where(missing, -np.inf, -values), missing.astype(float)
+            yield from ((score, _WRONG_NUMBERS) for score in scores)
     place = _places(column)
     if place is not None:
         place = place[known]

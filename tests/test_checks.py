@@ -448,6 +448,17 @@ def test_a_threshold_above_what_far_rows_score_is_told_where_kinds_are_seen_too(
     assert not plain.predict([[99.0], [-99.0]]).any()
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_missing_values_of_normal_rows_do_not_hide_a_leak(sign):
+    """High or low values tell anomalies; a missing one tells nothing."""
+    rng = np.random.default_rng(0)
+    is_anomaly = np.arange(400) < 60
+    values = sign * (rng.normal(size=400) + 20 * is_anomaly)
+    values[-4:] = np.nan
+    (found,) = checks.leaking_columns(table(x=values), is_anomaly.astype(int))
+    assert found.fields == {"column": "x", "average_precision": 1.0}
+
+
 @pytest.mark.parametrize("shift", [-1, 1])
 def test_one_disagreeing_row_does_not_silence_a_leak(shift):
     y = code(40, 400)

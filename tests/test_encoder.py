@@ -84,7 +84,7 @@ def test_values_come_back_as_words(encoder):
             assert_allclose(read, rows[name].astype(float), rtol=1e-3, atol=1e-3)
         else:
             column = encoder.columns[j]
-            words = {None: "missing"} | dict.fromkeys(column.rare, "rare")
+            words = {None: "missing"} | dict.fromkeys(column.rare, "a rare value")
             names = [None if pd.isna(value) else str(value) for value in rows[name]]
             assert found == [words.get(text, text) for text in names]
 

@@ -301,7 +301,8 @@ class Category:
         return f"= {name}" if output < len(self.frequent) else f"is {name}"
 
     def text(self, outputs: np.ndarray) -> str:
-        return self.outputs[int(np.argmax(outputs))][1:]
+        output = self.outputs[int(np.argmax(outputs))]
+        return "a rare value" if output == ":rare" else output[1:]
 
 
 def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
