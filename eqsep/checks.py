@@ -554,17 +554,20 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
         return []
     stretches = [c for c in table.columns if _in_stretches(c)]
     rising = [c for c in stretches if c.kind == "number" and (np.diff(c.values) >= 0).all()]
-    never = ", which never decreases," * bool(rising)
-    looks = "".join(f" (column {c.name!r}{never} looks like it)" for c in (rising or stretches)[:1])
+    dates = [column for column in table.columns if column.kind == "date"]
+    roles = {"group": [] if rising else stretches, "time": dates or rising}
+    fields = {role: some[0].name for role, some in roles.items() if some}
+    never = ", which never decreases," * bool(rising and not dates)
+    looks = "".join(f" (column {c!r}{never} looks like it)" for c in list(fields.values())[:1])
     message = (
         f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
         f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
         f"rate of false alarms holds for rows drawn from among these, not for another run, "
         f"machine or time{looks}."
     )
-    dates = [column.name for column in table.columns if column.kind == "date"][:1]
-    hint = f"Pass groups=, which of these each row is from, or time={''.join(map(repr, dates))}."
-    return [Finding(DependentRowsWarning, message, hint, dict(zip(["time"], dates, strict=False)))]
+    groups, time = (repr(fields[role]) if role in fields else "" for role in roles)
+    hint = f"Pass groups={groups}, which of these each row is from, or time={time}."
+    return [Finding(DependentRowsWarning, message, hint, fields)]
 
 
 def _follows(values: np.ndarray) -> float:

@@ -361,7 +361,8 @@ def test_rows_that_follow_each_other_are_said_and_the_option_is_named(name):
     if name is not None:
         rows = rows.assign(machine=np.repeat([f"m{i}" for i in range(12)], 50))
     looks = r"time \(column 'machine' looks like it\)\." if name else r"time\."
-    with pytest.warns(DependentRowsWarning, match=rf"{looks} Pass groups=, .* from, or time="):
+    hint = rf"Pass groups={repr(name) if name else ''}, which of these each row is from, or time=\."
+    with pytest.warns(DependentRowsWarning, match=f"{looks} {hint}"):
         detector().fit(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DependentRowsWarning)
@@ -381,6 +382,18 @@ def test_a_slow_sensor_is_not_taken_for_a_group():
     named = rows.assign(price=np.repeat(np.arange(12)[::-1], 50), month=numbered["run"])
     (found,) = check_dependence(read_table(named, name="Detector"), code)
     assert "(column 'month', which never decreases, looks like it)" in found.message
+
+
+def test_the_hint_names_the_column_that_looks_like_times():
+    rows = pd.DataFrame(sensors(600), columns=list("abcd")).assign(year=np.repeat(range(12), 50))
+    code = np.zeros(600, dtype=int)
+    (found,) = check_dependence(read_table(rows, name="Detector"), code)
+    assert "(column 'year', which never decreases, looks like it)" in found.message
+    assert found.hint == "Pass groups=, which of these each row is from, or time='year'."
+    dated = rows.assign(at=pd.date_range("2001-01-01", periods=600))
+    (found,) = check_dependence(read_table(dated, name="Detector"), code)
+    assert "(column 'at' looks like it)" in found.message
+    assert found.hint == "Pass groups=, which of these each row is from, or time='at'."
 
 
 def test_a_process_in_order_is_said_to_follow_itself_and_shuffled_rows_never_are():

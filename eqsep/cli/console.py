@@ -426,7 +426,7 @@ HINTS = {  # by topic, made of the message's fields
     "no_fdr_groups_time": "Leave out --fdr, or fit without --group and --time.",
     "none_selected": "Add normal rows, pass fewer rows at a time, or allow a higher --fdr.",
     "short_memory": "Add normal rows, or allow a higher --fdr.",
-    "DependentRowsWarning": "Name the column of runs, machines or days with --group COLUMN, or "
+    "DependentRowsWarning": "Name the column of runs, machines or days with --group {group}, or "
     "that of times with --time {time}.",
     "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
     "TimeOrderWarning": "Name the column of runs or machines with --group COLUMN.",
@@ -464,7 +464,8 @@ def in_command(message: Message) -> str:
     project = current_project.get()
     drafted = {} if project is None else project.drafted
     text, hint = message.message, message.hint
-    fields = {"time": drafted.get("time", "COLUMN"), "look": _LOOK_AT} | message.fields
+    fields = {key: drafted.get(key, "COLUMN") for key in ("group", "time")}
+    fields |= {"look": _LOOK_AT} | message.fields
     if isinstance(message, ParameterError):
         name = option(fields["parameter"])
         text = f"{name} must be {fields['expected']}, got {fields['got']!r}."
