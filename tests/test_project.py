@@ -630,6 +630,39 @@ def test_init_drafts_no_group_of_numbers_that_count(tmp_path):
     assert "# group: no column by its name" in text
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "is_time"),
+    [
+        ("pan_day", np.arange(300) // 4, True),
+        ("time", np.arange(300) % 50 / 2, True),  # of six runs
+        ("day", 1 + np.arange(300) // 4 % 31, False),  # of the month
+        ("day_of_week", np.arange(300) // 24 % 7, False),
+        ("t", np.arange(300) * 7919 % 300 // 2, False),
+    ],
+)
+def test_init_proposes_numbers_as_times_only_if_they_order_the_rows(
+    name, values, is_time, tmp_path
+):
+    text = draft(tmp_path, f"{name},a", zip(values, np.sin(values), strict=True))
+    assert (f'# time = "{name}"' in text) == is_time
+    assert tomllib.loads(text).get("keep") == ([name] if is_time else None)
+
+
+def test_init_does_not_take_a_part_of_a_date_for_a_time(tmp_path):
+    start, step = dt.datetime(2001, 1, 1), dt.timedelta(minutes=20)
+    at = [start + i * step for i in range(4000)]
+    rows = [(f"{t:%H%M}", t.month, t.day, t.year, i * i % 17) for i, t in enumerate(at)]
+    text = draft(tmp_path, "time,month,day,year,x", rows)
+    assert '# time: join "month", "day", "year" into one column of dates, and name it' in text
+    assert "time =" not in text
+    assert "keep" not in tomllib.loads(text)
+    for name, values in (("t", range(4000)), ("at", at)):
+        timed = [(value, *row) for value, row in zip(values, rows, strict=True)]
+        text = draft(tmp_path, f"{name},time,month,day,year,x", timed)
+        assert f'# time = "{name}"' in text
+        assert tomllib.loads(text)["keep"] == [name]
+
+
 def test_init_proposes_groups_by_the_last_word_of_their_names(tmp_path):
     rows = [(["JFK", "LGA"][i % 2], ["up", "down"][i % 2], i % 9 / 2) for i in range(60)]
     text = draft(tmp_path, "Weather station,station mode,x", rows)
@@ -650,6 +683,44 @@ def test_init_counts_labels_as_a_fit_does_and_shows_other_candidates(tmp_path):
     assert "or label" not in text
     error = run("init", tmp_path / "t.csv", "--force", "--label", "casue", code=2).stderr
     assert "has no column 'casue'" in error
+
+
+@pytest.mark.parametrize(
+    ("header", "label", "other"),
+    [
+        ("result,ward_class", "result", "ward_class"),  # which lacks values
+        ("category,outcome", "outcome", "category"),  # which has many kinds
+        ("verdict,status", "verdict", "status"),  # of which none sounds normal
+    ],
+)
+def test_init_ranks_columns_that_may_hold_labels_and_names_the_second(
+    header, label, other, tmp_path
+):
+    columns = {
+        "result": ["negative", "positive", "negative", "invalid"],
+        "ward_class": ["a", "", "b", ""],
+        "category": [f"c{i}" for i in range(24)],
+        "outcome": ["won", "lost"],
+        "verdict": ["no", "maybe", "no"],
+        "status": ["open", "closed", "lost"],
+    }
+    values = [columns[name] for name in header.split(",")]
+    rows = [(i % 9 / 2, *(kinds[i % len(kinds)] for kinds in values)) for i in range(120)]
+    text = draft(tmp_path, f"x,{header}", rows)
+    assert re.search(rf'^label = "{label}"  # .*  # CHECK: or "{other}"\?$', text, re.MULTILINE)
+    assert "CHECK: or" not in draft(tmp_path, f"x,{header}", rows, "--label", label)
+
+
+def test_init_does_not_take_any_truth_values_for_labels(tmp_path):
+    rows = [(i % 9 / 2, i % 4 > 0, ["ok", "bad"][i % 2]) for i in range(60)]
+    assert "CHECK" not in draft(tmp_path, "x,present,state", rows)
+
+
+def test_init_writes_kinds_as_the_table_has_them(tmp_path):
+    kinds = ["Rat", "Rat", "Rat", "Emu", "Rat", "Mouse"]
+    rows = [(i * i % 17, "Bird" if i % 6 == 3 else "Rodent", kinds[i % 6]) for i in range(240)]
+    text = draft(tmp_path, "x,taxa,kind", rows)
+    assert "40 of the 40 rows of the kind 'Emu' are among them" in text
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,9 @@ _RATES = (0.01, 0.02, 0.05, 0.1)  # the least that half of the normal rows can p
 _LABEL_WORDS = {
     *("label", "labels", "class", "kind", "target", "attack", "anomaly", "outlier", "fault"),
     *("failure", "defect", "fraud", "category", "diagnosis", "verdict", "status", "outcome", "y"),
+    *("result", "results"),
 }
+_NORMAL_WORDS = {"negative", "neg", "negativ", "no", "nein", "none"}  # and of many other columns
 _GROUP_NAMES = {
     *("run", "machine", "machine_id", "card", "card_id", "host", "device", "device_id", "unit"),
     *("unit_id", "sensor", "sensor_id", "patient", "patient_id", "customer", "customer_id", "user"),
@@ -44,14 +46,20 @@ _GROUP_WORDS = {"station", "line", "pump", "site", "plant", "robot", "turbine", 
 _GROUP_WORDS |= {name for name in _GROUP_NAMES if "_" not in name}  # last in the name of texts
 _ID_WORDS = {"id", "nr", "no", "name", "number", "code"}  # after such a word
 _MANY_ROWS = 10  # of each group, at least on average
-_TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
-_TIME_WORDS = _TIME_NAMES | {"epoch", "unix", "zeit", "zeitstempel", "datum"}
+_TIME_WORDS = {
+    *("time", "timestamp", "datetime", "date", "ts", "day", "t", "epoch", "unix"),
+    *("zeit", "zeitstempel", "datum"),
+}
+_DATE_PARTS = {"year", "month", "day", "jahr", "monat", "tag"}
+_LAST_DAY = 31  # of a month: whole numbers up to it that start again are parts of a date
+_RESTARTS = 0.05  # of the rows: at most so often times start again, with a new run
 _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
 _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
 _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
 _LATER = "later rows lie beyond it; remove this line if it matters"
 _MOST_LABELS = 50
 _FEW_LABELS = 10
+_MANY_LABELS = 20  # kinds: more are less likely
 _SAMPLED = 100_000  # rows that are looked at
 _quoted = partial(json.dumps, ensure_ascii=False)  # as TOML writes texts, numbers and lists
 _DISTINCT = 0.95  # of the rows: texts that differ so often are ids
@@ -92,10 +100,11 @@ def init(
 
 
 def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
-    best = max(reversed(rows.columns), key=_likeness)  # the last of equal ones
-    labels = best if _likeness(best) > 1 else None
+    likeness = [(_likeness(column), i) for i, column in enumerate(rows.columns)]
+    ranked = [rows.columns[i] for found, i in sorted(likeness, reverse=True) if found > 1]
     if label is not None:
-        labels = next(column for column in rows.columns if column.name == label)
+        ranked = [column for column in rows.columns if column.name == label]
+    labels, second = [*ranked, None, None][:2]
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
     yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
     yield ""
@@ -111,7 +120,9 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         yield f"# label = {_quoted(likely.name)}  # CHECK: the last column may hold labels"
     else:
         n_normal = counts.get(normal, rows.n_rows)
-        yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{', …' * (len(counts) > 8)}"
+        check = "" if second is None else f"  # CHECK: or {_quoted(second.name)}?"
+        more = ", …" * (len(counts) > 8)
+        yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{more}{check}"
     if is_sure:
         on = "# " * (labels is None)
         yield f"{on}normal = {_quoted(normal)}  # the label of normal rows, by its name"
@@ -136,11 +147,14 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     for name, why in hints.items():
         yield f"    # {_quoted(name)},  # {why}"
     yield "]"
-    times = _time_columns(others)
+    parts = [c.name for c in others if c.name.casefold() in _DATE_PARTS and c.kind == "number"]
+    parts = parts if len(parts) > 1 else []
+    times = _time_columns([c for c in others if c.name not in parts], _RESTARTS * (not parts))
     groups = {c.name: "" for c in others if _may_be_group(c, rows.n_rows)}
     ids = [c for c in others if c.name in drops.keys() - {*times, *groups}]
     groups |= {c.name: why for c in ids if (why := _shared(c))}
-    kept = [column.name for column in others if column.name in (*drops, *times[:1], *groups)]
+    which = {*drops, *times[:1], *groups} - {*parts}
+    kept = [column.name for column in others if column.name in which]
     if kept:
         yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"
     numbers = [c.name for c in rows.columns if c.kind == "number" and c.name not in drops]
@@ -153,6 +167,9 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     if times:
         stays = ", and may stay in drop" * (times[0] in drops)
         yield f"# time = {_quoted(times[0])}  # if rows depend on those before; not learnt{stays}"
+    elif parts:
+        join = f"join {', '.join(map(_quoted, parts))} into one column of dates, and name it"
+        yield f"# time: {join} if rows depend on those before"
     else:
         yield "# ordered = true  # no times found: if rows are in order and depend on those before"
     alike = "if rows of one machine, card or run are alike"
@@ -255,8 +272,8 @@ def _may_be_labels(column: Column, *, most: int = _MOST_LABELS) -> bool:
     return column.kind in ("text", "number", "boolean") and 1 < len(_label_counts(column)) <= most
 
 
-def _likeness(column: Column) -> int:
-    """How much a column looks like labels, by its name and its values."""
+def _likeness(column: Column) -> float:
+    """How much a column looks like labels, by its name and its values: above 1 it may hold them."""
     if not _may_be_labels(column):
         return 0
     counts = _label_counts(column)
@@ -264,8 +281,14 @@ def _likeness(column: Column) -> int:
     words = _words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
-        return 2 * (named and values == {"0", "1"}) + (named and words[0] in _LABEL_WORDS)
-    return 2 * named + 2 * any(_means_normal(label, counts) for label in values - {"0", "false"})
+        likeness = 2 * (named and values == {"0", "1"}) + (named and words[0] in _LABEL_WORDS)
+    else:
+        texts = {text for text in values if folded(text) not in ("0", "false")}
+        may_mean = any(is_usual_normal(text) or folded(text) in _NORMAL_WORDS for text in texts)
+        means = any(_means_normal(text, counts) for text in texts)
+        likeness = 2 * named + max(2 * means, may_mean)
+    missing = 1 - counts.total() / len(column.names()[1])
+    return likeness - missing / 2 - (len(counts) > _MANY_LABELS) / 4
 
 
 def _means_normal(label: str, counts: Mapping[str, int]) -> bool:
@@ -305,10 +328,9 @@ def _drops(
             drops[column.name] = f"Unix times: {_LATER}"
     if labels is not None:
         drops.pop(labels.name, None)
-        labelled = [text and folded(text) for text in labels.texts()]
-        kinds = sorted({text for text in labelled if text not in (None, folded(normal))})
-        places = {None: -1, folded(normal): 0} | {kind: i + 1 for i, kind in enumerate(kinds)}
-        code = np.array([places[text] for text in labelled])
+        kinds = sorted(label for label in _label_counts(labels) if label != normal)
+        places = {folded(kind): i for i, kind in enumerate([normal, *kinds])} | {None: -1}
+        code = np.array([places[text and folded(text)] for text in labels.texts()])
         kept = [c for c in others if c is not labels and (c.name not in drops or c.kind == "date")]
         signs = [sign for column in kept for sign in _signs(column)]
         for found in leaking_columns(replace(rows, columns=[*signs, *kept]), code, kinds):
@@ -326,13 +348,25 @@ def _signs(column: Column) -> Iterator[Column]:
         yield Column(column.name, "text", objects(words))
 
 
-def _time_columns(columns: list[Column]) -> list[str]:
+def _time_columns(columns: list[Column], restarts: float) -> list[str]:
+    """Columns of dates or Unix times, and of numbers that are named so and order the rows."""
     signs = {
-        column.name: (column.kind == "date", _is_unix(column), column.name.lower() in _TIME_NAMES)
+        column.name: (column.kind == "date", _is_unix(column), _is_clock(column, restarts))
         for column in columns
         if column.kind in NUMERIC
     }
     return sorted((name for name in signs if any(signs[name])), key=signs.__getitem__, reverse=True)
+
+
+def _is_clock(column: Column, restarts: float) -> bool:
+    """Whether values are named like times, and rise but for this share of steps to a new run."""
+    values = column.values[~np.isnan(column.values)]
+    steps = np.diff(values)
+    falls = np.count_nonzero(steps < 0)
+    if not _TIME_WORDS & set(_words(column.name)) or falls > restarts * len(steps):
+        return False
+    is_part = falls and values.max() <= _LAST_DAY and not (values % 1).any()
+    return bool((steps > 0).any() and not is_part)
 
 
 def _is_unix(column: Column) -> bool:
