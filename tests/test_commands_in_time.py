@@ -99,7 +99,7 @@ def test_rows_with_short_windows_are_counted_with_their_alarms(files, monkeypatc
         assert note in command(*words)
     told = command("test", model, new, "--label", "kind")
     assert note in told
-    assert "pass these too, or let eqsep watch --state continue it." in told
+    assert "earlier rows, score these in the same call." in told
 
 
 def test_large_files_are_learnt_with_windows_that_go_on(files, monkeypatch):

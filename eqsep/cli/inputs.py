@@ -328,7 +328,7 @@ def note_short_windows(windows: Windows | None, alarms: Collection[bool]) -> Non
             f"{counted(len(alarms), 'row')} near the start of a run: windows of {windows.length} "
             f"rows are not full there, and {n:,} of these rows raise{'s' * (n == 1)} an alarm. So "
             f"few values vary little, like those of a frozen sensor. If a run continues from "
-            f"earlier rows, pass these too, or let eqsep watch --state continue it."
+            f"earlier rows, score these in the same call."
         )
     )
 
