@@ -427,7 +427,7 @@ def check_threshold(
             start = f"Even a row with strange values in {where} {raises}: of"
         scored = f"only {above:.0%} score" if above else "none scores"
         it = "it" if of != few[0] else f"the threshold, {threshold:.3f}"
-        later = ", and fewer new ones will" * (of == LEARNT and above > 0)
+        later = ", and new ones usually score lower" * (of == LEARNT and above > 0)
         message += f"{start} {len(scores[of]):,} {of}, {scored} above {it}{later}. "
     limits = {higher: limit for higher, limit in thresholds.items() if higher <= _HIGHEST_RATE}
     goals = (few, [MADE_UP]) if MADE_UP in few else (few,)
@@ -552,20 +552,25 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     name = max(found, key=found.__getitem__, default=None)
     if name is None or found[name] <= _FOLLOWS:
         return []
-    stretches = [c for c in table.columns if _in_stretches(c)]
-    rising = [c for c in stretches if c.kind == "number" and (np.diff(c.values) >= 0).all()]
-    dates = [column for column in table.columns if column.kind == "date"]
-    roles = {"group": [] if rising else stretches, "time": dates or rising}
-    fields = {role: some[0].name for role, some in roles.items() if some}
-    never = ", which never decreases," * bool(rising and not dates)
-    looks = "".join(f" (column {c!r}{never} looks like it)" for c in list(fields.values())[:1])
+    dates = [column.name for column in table.columns if column.kind == "date"]
+    stretches = [column for column in table.columns if _in_stretches(column)]
+    # The one of most values, as few runs promise little; of as many, one that never decreases.
+    likely = max(stretches, key=lambda c: (len(c.names()[0]), _never_decreases(c)), default=None)
+    fields, never, looks = {}, "", ""
+    if likely is not None and not (_never_decreases(likely) and dates):
+        fields["time" if _never_decreases(likely) else "group"] = likely.name
+        never = ", which never decreases," * ("time" in fields)
+    if dates:
+        fields["time"] = dates[0]
+    if fields:
+        looks = f" (column {next(iter(fields.values()))!r}{never} looks like it)"
     message = (
         f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
         f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
         f"rate of false alarms holds for rows drawn from among these, not for another run, "
         f"machine or time{looks}."
     )
-    groups, time = (repr(fields[role]) if role in fields else "" for role in roles)
+    groups, time = (repr(fields[role]) if role in fields else "" for role in ("group", "time"))
     hint = f"Pass groups={groups}, which of these each row is from, or time={time}."
     return [Finding(DependentRowsWarning, message, hint, fields)]
 
@@ -581,6 +586,10 @@ def _follows(values: np.ndarray) -> float:
     ranks = rankdata(values)
     ranks = (ranks - ranks.mean()) / ranks.std()
     return float(np.mean(ranks[1:] * ranks[:-1]))
+
+
+def _never_decreases(column: Column) -> bool:
+    return column.kind == "number" and bool((np.diff(column.values) >= 0).all())
 
 
 def _in_stretches(column: Column) -> bool:

@@ -384,6 +384,15 @@ def test_a_slow_sensor_is_not_taken_for_a_group():
     assert "(column 'month', which never decreases, looks like it)" in found.message
 
 
+def test_of_several_columns_that_may_tell_the_run_the_one_with_most_runs_is_named():
+    years = np.repeat(range(12), 50)
+    storm = np.repeat([f"storm {i}" for i in range(120)], 5)
+    rows = pd.DataFrame(sensors(600), columns=list("abcd")).assign(year=years, storm=storm)
+    (found,) = check_dependence(read_table(rows, name="Detector"), np.zeros(600, dtype=int))
+    assert "(column 'storm' looks like it)" in found.message
+    assert found.fields == {"group": "storm"}
+
+
 def test_the_hint_names_the_column_that_looks_like_times():
     rows = pd.DataFrame(sensors(600), columns=list("abcd")).assign(year=np.repeat(range(12), 50))
     code = np.zeros(600, dtype=int)

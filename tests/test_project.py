@@ -410,7 +410,7 @@ def test_init_looks_for_leaks_of_the_likeliest_label_too(tmp_path):
     assert (
         '# normal = "..."  # CHECK: choose the label of normal rows: Ideal (360), Poor' in drafted
     )
-    assert '    # "repaired",  # tells anomalous rows from normal ones: ' in drafted
+    assert "    # \"repaired\",  # if 'Ideal' is normal, tells anomalous rows from" in drafted
     (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i}.5,{i % 11}.25\n" for i in range(90)))
     drafted = run("init", tmp_path / "t.csv", "--force").stdout
     assert "With a label, eqsep fit warns of columns that\n# give it away, too." in drafted

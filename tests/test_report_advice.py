@@ -20,6 +20,7 @@ from eqsep.detector import ColumnClosedness, Config, End
 from eqsep.evaluation import Interval
 from eqsep.report import HeldOut, detector_report, html
 from eqsep.report.advice import answer
+from eqsep.report.measured import measured_on
 from eqsep.report.reasons import ColumnVerdict, column_verdicts, that_matter
 from eqsep.tables.reading import read_table
 
@@ -167,7 +168,7 @@ def test_steps_come_by_gain_and_are_five_at_most(wide):
 
 def test_a_higher_rate_is_advised_where_it_catches_much_more(wide):
     (one,) = (one for one in wide[1].measured.seen if one.kind == "rare")
-    one = replace(one, caught_as_fitted=0.2)
+    one = replace(one, caught_by_copy=0.2)
     for gain, advised in ((0.3, True), (0.05, False)):
         better = replace(one, caught=0.2, caught_at={0.05: 0.2 + gain}, rows=40)
         measured = replace(wide[1].measured, seen=(better,))
@@ -208,7 +209,7 @@ def test_no_rate_is_advised_by_a_copy_with_a_threshold_of_its_own(wide):
     itself = ["Test the model itself"]
     for as_fitted, rows, advised in ((0.9, 40, itself), (0.4, 15, itself), (0.25, 40, [MORE])):
         better = {"caught": 0.2, "caught_at": {0.1: 0.9}, "rows": rows}
-        seen = (replace(one, **better, caught_as_fitted=as_fitted),)
+        seen = (replace(one, **better, caught_by_copy=as_fitted),)
         measured = replace(wide[1].measured, seen=seen)
         findings = [Finding(HighThresholdWarning, "Few.", "Allow 0.1.", {"rate": 0.1})]
         assert steps(wide, measured=measured, findings=findings)[2:3] == advised
@@ -297,3 +298,16 @@ def test_rows_that_are_the_same_are_one_alarm(wide):
     brief = replace(report, columns=report.columns[:1])  # a picture each
     card = next(a for a in Page(html(brief)).all("article") if "row 1" in a["text"])
     assert "row 1 and 4 rows more, alike" in " ".join(card["text"].split())
+
+
+def test_what_is_caught_is_counted_at_the_threshold_of_the_model_that_is_used():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) + np.where(np.arange(300) < 30, 9, 0)[:, None]
+    kind = np.where(np.arange(300) < 30, "far", "normal")
+    copy = Detector(config=Config.fast(), random_state=0).fit(X, kind)
+    table = read_table(X, name="test")
+    for limit, caught in ((copy.threshold_, 1.0), (9.0, 0.0)):
+        found = measured_on(copy, table, kind, normal="normal", limit=limit, doubted=False)
+        (far,) = found.seen
+        assert (far.caught, far.caught_by_copy) == (caught, 1.0)
+        assert far.recall.count == 30 * caught

@@ -455,7 +455,8 @@ OPTIONS = {"groups": "--group", "n_landmarks": "--landmarks", "y": "--label"}  #
 
 
 DETAILS = {  # by topic, shown with --verbose
-    "missing_words": "All words for a missing value, in any case: {words}; --missing changes them."
+    "missing_words": "All words for a missing value, in any case: {words}; --missing changes them, "
+    "and --categorical COLUMN reads them as names."
 }
 
 

@@ -407,8 +407,8 @@ def _note(known: _Known, trial: Detector, n_train: int, n_test: int, unseen: Seq
     text = (
         f"These figures come from a copy of the detector that was fitted to {n_train / n_all:.0%} "
         f"of the {whole} ({n_train:,} of {n_all:,}) and tested on {n_test:,} others: the model "
-        f"itself has learnt more rows{' and usually finds more' * (known.y is not None)}. The "
-        f"copy's threshold is {trial.threshold_:.3f}."
+        f"itself has learnt more rows. The copy's threshold is {trial.threshold_:.3f}; which "
+        f"anomalies raise an alarm is counted at the model's."
     )
     if apart := n_all - n_train - n_test:
         others = "" if known.has_label.all() else ", or without a label,"

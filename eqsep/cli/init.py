@@ -140,7 +140,9 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     else:
         yield "# Columns to leave out: ids, dates, and what is only known together with the label."
     others = [column for column in rows.columns if column is not labels]
-    drops, hints = _drops(rows, others, likely, normal)
+    drops, hints = _drops(
+        rows, others, likely, normal, doubt="" if is_sure else f"if {normal!r} is normal, "
+    )
     yield "drop = [" if drops or hints else "drop = [  # none looks like an id"
     for name, why in drops.items():
         yield f"    {_quoted(name)},  # {'(no name) ' * (not name)}{why}"
@@ -310,7 +312,7 @@ def _normal(counts: Mapping[str, int]) -> tuple[str, bool]:
 
 
 def _drops(
-    rows: Table, others: list[Column], labels: Column | None, normal: str
+    rows: Table, others: list[Column], labels: Column | None, normal: str, *, doubt: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Columns to leave out, and columns that somebody should look at, each with the reason."""
     named = {found.fields["column"] for found in counting_columns(rows)}
@@ -337,7 +339,7 @@ def _drops(
             name = found.fields["column"]
             leak = found.message.removeprefix(f"Column {name!r} alone ").rstrip(".")
             where = drops if name in drops else hints
-            where[name] = f"{leak}. Known only afterwards? Then drop it"
+            where[name] = f"{doubt}{leak}. Known only afterwards? Then drop it"
     return drops, hints
 
 

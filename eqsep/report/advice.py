@@ -187,14 +187,15 @@ def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Ite
     """A copy with a threshold so unlike the model's that its shares say little of the model."""
     copy = next((one.threshold for one in measured.promises if one.rate == learnt.rate), None)
     enough = [one for one in kinds if one.rows >= _FEWEST]
-    far = [one for one in enough if abs(one.caught_as_fitted - one.caught) >= _GAIN]
+    far = [one for one in enough if abs(one.caught_by_copy - one.caught) >= _GAIN]
     if copy is None or not far:
         return
-    caught = (f"{one.caught_as_fitted:.0%} of {one.kind}, not {one.caught:.0%}" for one in far)
+    caught = (f"{one.caught_by_copy:.0%} of {one.kind}, not {one.caught:.0%}" for one in far)
     why = (
         f"The copy's threshold is {copy:.3f} and the model's {learnt.threshold:.3f}: both depend "
-        f"on the luck of few held-out rows. At the model's threshold the copy would catch "
-        f"{'; '.join(caught)}. Run eqsep test on labelled rows that the model has not learnt."
+        f"on the luck of few held-out rows. This page counts alarms at the model's; at its own, "
+        f"the copy catches {'; '.join(caught)}. Run eqsep test on labelled rows that the model "
+        f"has not learnt."
     )
     yield Step("Test the model itself", why)
 

@@ -26,9 +26,9 @@ class FoundKind:
     kind: str
     rows: int
     precision: Interval  # average precision against all normal rows
-    caught: float  # the share of its rows that raise an alarm
+    caught: float  # the share of its rows above the threshold of the report's detector
     caught_at: dict[float, float]  # at other false-alarm rates
-    caught_as_fitted: float  # at the threshold of the report's detector, if a copy is measured
+    caught_by_copy: float  # above the threshold of the copy that is measured
 
     @property
     def recall(self) -> Share:
@@ -98,9 +98,9 @@ def measured_on(
             kind=name,
             rows=int(rows.sum()),
             precision=precision,
-            caught=float(alarm[rows].mean()),
+            caught=float(np.mean(score[rows] > limit)),
             caught_at={p.rate: float(np.mean(score[rows] > p.threshold)) for p in spread.promises},
-            caught_as_fitted=float(np.mean(score[rows] > limit)),
+            caught_by_copy=float(alarm[rows].mean()),
         )
 
     by_kind = intervals(names) if names else {}
