@@ -39,6 +39,7 @@ from paper.methods import (
     local_outliers,
     machine,
     one_class_svm,
+    one_class_svm_of_all,
     one_vs_set,
 )
 from paper.networks import (
@@ -156,11 +157,14 @@ TRIED: dict[tuple[str, str], dict[str, Scores]] = {
         for letter, rows in {"A": "all", "N": "normal"}.items()
     },
     **{
-        ("nsl_kdd_full", f"OCSVM-{letter}"): {
-            f"nu = {nu:g}{words}{'*' * (nu == taken)}": by(partial(one_class_svm, rows, nu=nu))
+        ("nsl_kdd_full", row): {
+            f"nu = {nu:g}{words}{'*' * (nu == taken)}": by(partial(make, nu=nu))
             for nu, words in _NUS.items()
         }
-        for letter, rows, taken in (("A", "all", ATTACKS), ("N", "normal", NU))
+        for row, make, taken in (
+            ("OCSVM-A", one_class_svm_of_all, ATTACKS),
+            ("OCSVM-N", partial(one_class_svm, "normal"), NU),
+        )
     },
     ("toy_shallow", "OCSVM"): {
         "nu = 0.0001, as printed*": by(partial(one_class_svm, "all", nu=NU)),
