@@ -181,13 +181,13 @@ ATTACKS = 0.4055
 
 
 def one_class_svm(rows: str, *, nu: float) -> Unlabelled:
-    """The one-class SVM with an RBF kernel, on all rows or on the normal ones."""
+    """The one-class SVM with an RBF kernel, on all rows or on the normal ones.
+
+    On all rows nu is large, and the library's solver takes hours.
+    """
+    if rows == "all":
+        return Unlabelled(LowRankOneClassSVM(nu=nu))
     return Unlabelled(PEERS["one-class SVM"].build(nu=nu, cache_size=CACHE), rows=rows)
-
-
-def one_class_svm_of_all(*, nu: float) -> Unlabelled:
-    """The same on all rows, which the library's solver does not fit in hours."""
-    return Unlabelled(LowRankOneClassSVM(nu=nu))
 
 
 def isolation_forest(rows: str, *, seed: int) -> Unlabelled:
@@ -203,7 +203,7 @@ def local_outliers(rows: str, *, n_neighbors: int) -> Unlabelled:
 # The one-class SVM has the ratio or else the printed nu, and LOF the five neighbours that are
 # printed for the circles.
 NSL_KDD_METHODS |= {
-    "OCSVM-A": lambda seed: one_class_svm_of_all(nu=ATTACKS),  # noqa: ARG005
+    "OCSVM-A": lambda seed: one_class_svm("all", nu=ATTACKS),  # noqa: ARG005
     "OCSVM-N": lambda seed: one_class_svm("normal", nu=NU),  # noqa: ARG005
     "IsoF-A": lambda seed: isolation_forest("all", seed=seed),
     "IsoF-N": lambda seed: isolation_forest("normal", seed=seed),
