@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.metrics.pairwise import rbf_kernel
 
-_BLOCK = 64  # pivots that are looked for at once
+_BLOCK = 16  # pivots that are looked for at once
 _STEPS = 200  # of the interior-point method, at most: thirty do
 _TO_BOUND = 0.995  # of the way to the next bound
 _CHUNK = 1_000  # rows that are scored at once
@@ -21,18 +21,20 @@ _CHUNK = 1_000  # rows that are scored at once
 def low_rank(X: np.ndarray, *, gamma: float, tol: float) -> np.ndarray:
     """L of shape (n, rank) with 0 <= (K - L L')_ii <= tol, by pivoted Cholesky decomposition."""
     left = np.ones(len(X))  # what the diagonal of K has more than that of L L'
-    factor = np.empty((len(X), 0))
+    blocks: list[np.ndarray] = []
     while left.max() > tol:
-        near = np.argsort(left)[-_BLOCK:]
-        rest = rbf_kernel(X, X[near], gamma=gamma) - factor @ factor[near].T
+        near = np.argpartition(left, -_BLOCK)[-_BLOCK:]
+        rest = rbf_kernel(X, X[near], gamma=gamma)
+        for block in blocks:
+            rest -= block @ block[near].T
         least, columns = max(tol, 0.1 * left.max()), list[np.ndarray]()
         while left[near].max() > least:
             pivot = int(np.argmax(left[near]))
             columns.append(rest[:, pivot] / np.sqrt(rest[near[pivot], pivot]))
             rest -= np.outer(columns[-1], columns[-1][near])
             left -= columns[-1] ** 2
-        factor = np.column_stack([factor, *columns])
-    return factor
+        blocks.append(np.column_stack(columns))
+    return np.hstack(blocks)
 
 
 def box_dual(factor: np.ndarray, *, nu: float, tol: float) -> tuple[np.ndarray, float]:
@@ -104,8 +106,8 @@ class LowRankOneClassSVM(OutlierMixin, BaseEstimator):
         """Solve the dual problem; gamma is 1 / (columns x variance)."""
         X = np.asarray(X, dtype=float)
         self.gamma_ = 1 / (X.shape[1] * X.var())
-        factor = low_rank(X, gamma=self.gamma_, tol=1e-5)
-        weights, self.offset_ = box_dual(factor, nu=self.nu, tol=1e-6)
+        factor = low_rank(X, gamma=self.gamma_, tol=1e-3)
+        weights, self.offset_ = box_dual(factor, nu=self.nu, tol=1e-9)
         used = weights > 1e-6
         self.rows_, self.dual_coef_ = X[used], weights[used]
         return self
