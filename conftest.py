@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from contextlib import suppress
 from importlib import import_module
 
@@ -40,6 +41,9 @@ LONGEST = (
     "test_shipped_settings.py",
     "test_commands_in_time.py",
 )
+
+# A command in the background of a script ignores Ctrl-C, and so would all that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before anything is imported: SciPy looks at this only once.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn's array API checks are skipped
