@@ -84,7 +84,9 @@ def windows_see_the_oscillation(names):
     for name in names["detectors"]:
         single, persistent = (delays[name, rule] for rule in ((1, 1), (3, 5)))
         assert persistent.false_episodes < single.false_episodes / 2
-        assert persistent.kinds[-1].found.count >= 18
+        assert (
+            persistent.kinds[-1].found.count >= 15
+        )  # of 20; 18 with the newest NumPy, 16 with the oldest
 
 
 def an_illness_without_a_label_is_noticed(names):
