@@ -39,12 +39,14 @@ def test_what_is_proved_holds_and_the_refuted_bound_does_not(out):
         ("XOR", "xor"),
         ("VC dimension", "vc-dimension"),
         ("VC dimension with a margin", "vc-dimension-with-a-margin"),
+        ("VC dimension without flipping", "vc-dimension-without-flipping"),
         ("closing numbers", "closing-numbers"),
     ]}  # fmt: skip
     assert words == {
         "XOR": "holds",
         "VC dimension": "holds",
         "VC dimension with a margin": "does not hold",
+        "VC dimension without flipping": "does not hold",
         "closing numbers": "holds",
     }
     assert "shattered in R^3" in found["claim-vc-dimension-with-a-margin"].figure
