@@ -16,7 +16,7 @@ from paper.verdicts import MISSING, Terms, Verdict, chance_passes, judge, margin
 
 _UNKNOWN = ("differs", "cannot tell")
 _ENOUGH = 10  # runs to see from how figures vary together
-OTHER_MARGINS = (0.5, 2.0)  # times the margin: how much the verdicts depend on it
+OTHER_MARGINS = {"half": 0.5, "twice": 2.0}  # times the margin: how much the choice matters
 CIRCLES = "circles"  # the data set that is drawn once, for all starts
 
 
@@ -215,7 +215,7 @@ def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> L
         terms = terms_of(table, entry, result, protocol)
         ours[protocol] = _ours(entry, protocol, result)
         verdicts[protocol] = _verdict(entry, result, ours[protocol], terms)
-        others = (replace(terms, margins=times) for times in OTHER_MARGINS)
+        others = (replace(terms, margins=times) for times in OTHER_MARGINS.values())
         at_margins[protocol] = tuple(
             _verdict(entry, result, ours[protocol], other).word for other in others
         )

@@ -148,14 +148,13 @@ class Report:
     def _at_other_margins(self, protocol: str) -> str:
         """How many figures agree and differ with other margins: how much the choice matters."""
         told = []
-        for place, times in enumerate(OTHER_MARGINS):
+        for place, times in enumerate(OTHER_MARGINS):  # in words
             agree, differ, open_ = (
                 sum(table.count_at(word, place, protocol=protocol) for table in self.comparisons)
                 for word in JUDGED
             )
             told.append(
-                f"{times:g} times the margin {agree} agree, {differ} differ and {open_} cannot be "
-                "judged"
+                f"{times} the margin {agree} agree, {differ} differ and {open_} cannot be judged"
             )
         return ", with ".join(told)
 

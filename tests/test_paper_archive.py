@@ -9,7 +9,7 @@ import pytest
 from invoking import CliRunner
 
 from paper.__main__ import app
-from paper.archive import unpacked, verify, write_archive
+from paper.archive import KEPT, unpacked, verify, write_archive
 from paper.cells import Cell, read_result
 
 RUN = ("gaussians_summary", "bumps", "--quick", "--seeds", "2", "--processes", "1")
@@ -122,6 +122,11 @@ def test_rendering_finds_code_that_has_changed_since(made, copied):
     page = (copied / "reproduction.html").read_text()
     assert re.search(r"\b[1-9]\d* of \d+ results are STALE", page)
     assert verified(copied).exit_code == 0
+
+
+def test_the_page_in_the_docs_is_what_its_archive_comes_to():
+    """Where this fails after a change of the code: `python -m paper render`."""
+    assert verify(KEPT).differences == ()
 
 
 def test_a_page_is_needed(copied):
