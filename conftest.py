@@ -95,6 +95,7 @@ EXTRA = (
     "test_paper_settings.py",
     "test_paper_studies.py",
     "test_paper_tables.py",
+    "test_paper_text.py",
     "test_paper_verdicts.py",
     "test_replay_verdicts.py",
     "test_search_witness.py",

@@ -19,8 +19,9 @@ def reproduce(  # noqa: PLR0913  the options of a command
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TABLE|FIGURE... | verify [ARCHIVE]",
-            help="Some names, or: all. verify: recompute a page from the archive beside it.",
+            metavar="TABLE|FIGURE... | verify [ARCHIVE] | render [ARCHIVE]",
+            help="Some names, or: all. verify: recompute a page from the archive beside it, and "
+            "compare. render: write that page again by the code as it is now.",
         ),
     ] = None,
     show_list: Annotated[
@@ -50,8 +51,9 @@ def reproduce(  # noqa: PLR0913  the options of a command
         if show_list:
             console.list_names(screen, plan, out=out)
             return
-        if names and names[0] == "verify":
-            raise typer.Exit(console.verify_archive(screen, _archive_of(names[1:])))
+        if names and names[0] in ("verify", "render"):
+            do = console.verify_archive if names[0] == "verify" else console.render_archive
+            raise typer.Exit(do(screen, _archive_of(names[1:], to=names[0])))
         executor = console.executor_of(processes, ray)
         status = console.run_names(
             screen, names or [], plan, out=out, executor=executor, keep_stale=keep_stale
@@ -59,12 +61,12 @@ def reproduce(  # noqa: PLR0913  the options of a command
     raise typer.Exit(status)
 
 
-def _archive_of(words: list[str]) -> Path:
+def _archive_of(words: list[str], *, to: str) -> Path:
     """The archive that is named, or that of the page in the docs."""
     from paper.archive import KEPT
 
     if len(words) > 1:
-        raise UserError(f"verify takes one archive, got {', '.join(words)}.")
+        raise UserError(f"{to} takes one archive, got {', '.join(words)}.")
     return Path(words[0]) if words else KEPT
 
 

@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 
 from eqsep.errors import UserError
 from eqsep.files import written_whole
-from paper.cells import Cell, read_result
+from paper.cells import Cell, read_result, write_text
 from paper.dependencies import is_stale
-from paper.page import HTML, Report, cells_of, html, report
+from paper.page import HTML, MARKDOWN, Report, cells_of, html, markdown, report
 from paper.plan import Plan
 from paper.provenance import here
 
@@ -107,6 +107,28 @@ def unpacked(path: Path) -> Iterator[Archive]:
                 f"{path} is not an archive of `python -m paper`, or is damaged: {error}."
             ) from error
         yield found
+
+
+def render(path: Path) -> Report:
+    """Write the page beside an archive again, by the code as it is now, and measure nothing.
+
+    The archive is written again as well: it says which results are stale now, and the commit.
+    """
+    with unpacked(path) as archive:
+        for kept in archive.folder.rglob("*seeds.json"):
+            result = json.loads(kept.read_text("utf-8"))
+            result.get("made", {}).pop("stale", None)  # as of then
+            kept.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+        digest = write_archive(archive.names, archive.plan, archive.folder)
+        found = report(archive.names, archive.plan, archive.folder)
+        packed = (archive.folder / ARCHIVE).read_bytes()
+    found = replace(found, archive=digest)
+    with written_whole(path) as file:
+        file.write(packed)
+    write_text(path.with_name(HTML), html(found))
+    if path.with_name(MARKDOWN).exists():
+        write_text(path.with_name(MARKDOWN), markdown(found))
+    return found
 
 
 def verify(path: Path) -> Verification:

@@ -16,6 +16,7 @@ from paper.verdicts import MISSING, Terms, Verdict, chance_passes, judge, margin
 
 _UNKNOWN = ("differs", "cannot tell")
 _ENOUGH = 10  # runs to see from how figures vary together
+OTHER_MARGINS = {"half": 0.5, "twice": 2.0}  # times the margin: how much the choice matters
 CIRCLES = "circles"  # the data set that is drawn once, for all starts
 
 
@@ -23,8 +24,9 @@ CIRCLES = "circles"  # the data set that is drawn once, for all starts
 class Line:
     """A published figure and ours, by each protocol with a verdict of its own.
 
-    `margin` is how far apart two means may be to agree, and `passes_by_chance` says whether a score
-    that knows nothing would agree with the published one.
+    `margin` is how far apart two means may be to agree, `at_margins` has the words by protocol at
+    `OTHER_MARGINS`, and `passes_by_chance` says whether a score that knows nothing would agree with
+    the published one.
     """
 
     row: str
@@ -37,6 +39,7 @@ class Line:
     corrected: str
     corrected_difference: float | None
     corrected_verdict: Verdict
+    at_margins: Mapping[str, tuple[str, ...]]
     passes_by_chance: bool
 
     def by(self, protocol: str) -> Verdict:
@@ -88,6 +91,10 @@ class Comparison:
         """Of how many of these the two means are within the margin of each other."""
         lines = (line for line in self.lines if line.by(protocol).word == word)
         return sum(line.is_near(protocol) for line in lines)
+
+    def count_at(self, word: str, place: int, *, protocol: str = "paper") -> int:
+        """How many lines have this verdict at one of `OTHER_MARGINS`."""
+        return sum(line.at_margins[protocol][place] == word for line in self.lines)
 
     def count_final(self, *, protocol: str = "paper") -> int:
         """Of how many no number of our runs can tell."""
@@ -202,12 +209,16 @@ def terms_of(table: Table, entry: Entry, result: Result | None, protocol: str) -
 
 
 def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> Line:
-    ours, verdicts = {}, {}
+    ours, verdicts, at_margins = {}, {}, {}
     for protocol in METRICS:
         result = results[protocol]
         terms = terms_of(table, entry, result, protocol)
         ours[protocol] = _ours(entry, protocol, result)
         verdicts[protocol] = _verdict(entry, result, ours[protocol], terms)
+        others = (replace(terms, margins=times) for times in OTHER_MARGINS.values())
+        at_margins[protocol] = tuple(
+            _verdict(entry, result, ours[protocol], other).word for other in others
+        )
     terms, told = terms_of(table, entry, None, "paper"), verdicts["paper"]
     if told.word in _UNKNOWN:
         none = "open, no reason is known" if told.word == "differs" else ""
@@ -227,6 +238,7 @@ def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> L
         corrected=corrected,
         corrected_difference=corrected_difference,
         corrected_verdict=verdicts["corrected"],
+        at_margins=at_margins,
         passes_by_chance=chance_passes(entry.published, terms, prevalence),
     )
 

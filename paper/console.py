@@ -14,7 +14,7 @@ from eqsep.cli.console import progress
 from eqsep.distributed.units import spread
 from eqsep.errors import UserError
 from paper import runner
-from paper.archive import ARCHIVE, KEPT, verify, write_archive
+from paper.archive import ARCHIVE, KEPT, render, verify, write_archive
 from paper.cells import Cell
 from paper.claims import CLAIMS, NAME
 from paper.claims.claim import Told
@@ -188,6 +188,17 @@ def verify_archive(console: Console, path: Path) -> int:
         console.print(f"... and {n_left} more lines.")
     console.print(f"{page} is not what the results come to.", soft_wrap=True)
     return 1
+
+
+def render_archive(console: Console, path: Path) -> int:
+    """Write the page beside an archive again, and show of which code it is now."""
+    found = render(path)
+    console.print(
+        f"{path.with_name(HTML)} is rendered again from {found.planned - found.lacking} results.",
+        soft_wrap=True,
+    )
+    console.print(found.provenance.of_commits, soft_wrap=True)
+    return 0
 
 
 def _log_line(now: runner.Progress) -> str:

@@ -13,7 +13,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from paper.cells import Cell, Results, write_text
 from paper.claims import CLAIMS, HEADLINES, NAME, Claims
 from paper.claims.claim import Told, tell
-from paper.comparison import CIRCLES, Comparison, Line, compare
+from paper.comparison import CIRCLES, OTHER_MARGINS, Comparison, Line, compare
 from paper.figures import FIGURES, Figure
 from paper.plan import Plan, Table
 from paper.provenance import Provenance
@@ -139,10 +139,24 @@ class Report:
             f"cannot be judged. The two means are within the margin in {close} of those that "
             f"differ and {near} of those that cannot be judged; {final} of the latter would stay "
             "open with any number of our runs, if our means stay where they are. Of "
-            f"{len(tested)} figures that are judged by a test {tested.count('differs')} differ, "
-            f"up to {int(LEVEL * len(tested))} by chance. Counting each figure once: {once}. "
+            f"{len(tested)} figures that are judged by a test {tested.count('differs')} differ; if "
+            f"all were equal, at most {int(LEVEL * len(tested))} would on average. With "
+            f"{self._at_other_margins(protocol)}. Counting each figure once: {once}. "
             f"Judging each method in a table as a whole ({len(shifts)} means): {pooled}."
         )
+
+    def _at_other_margins(self, protocol: str) -> str:
+        """How many figures agree and differ with other margins: how much the choice matters."""
+        told = []
+        for place, times in enumerate(OTHER_MARGINS):  # in words
+            agree, differ, open_ = (
+                sum(table.count_at(word, place, protocol=protocol) for table in self.comparisons)
+                for word in JUDGED
+            )
+            told.append(
+                f"{times} the margin {agree} agree, {differ} differ and {open_} cannot be judged"
+            )
+        return ", with ".join(told)
 
     def _tested(self, protocol: str) -> list[str]:
         """The verdicts on means of runs or draws, where others are equal when rounded or not."""

@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +15,7 @@ from eqsep import __version__
 from paper.dependencies import is_stale
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "xgboost")
+_ALIASES = {"xgboost": ("xgboost-cpu",)}  # the same library under another name
 
 
 @cache
@@ -52,10 +54,10 @@ def _commit() -> str:
 
 
 def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
+    for known_as in (name, *_ALIASES.get(name, ())):
+        with suppress(PackageNotFoundError):
+            return version(known_as)
+    return "not installed"
 
 
 @dataclass(frozen=True)

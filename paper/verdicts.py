@@ -61,12 +61,15 @@ class Terms:
     one_draw : bool, default=False
         Whether both have one data set of their own, and ours was not drawn again: the verdict
         leaves that out of account, and says how far apart draws would have to be to undo it.
+    margins : float, default=1.0
+        How many times the usual margin counts as the same figure.
     """
 
     runs: int
     rounding: float = 0.0005
     by_draw: Ours | None = None
     one_draw: bool = False
+    margins: float = 1.0
 
 
 def margin_of(mean: float) -> float:
@@ -100,7 +103,8 @@ def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
     if terms.runs == 1 and terms.by_draw is None:
         word = "agrees" if abs(apart) <= terms.rounding + 1e-9 else "differs"
         return Verdict(word, f"apart by {apart:+.3f}, deterministic")
-    widest, margin = _widest(published, ours, terms), margin_of(published.mean)
+    widest = _widest(published, ours, terms)
+    margin = terms.margins * margin_of(published.mean)
     error, freedom = standard_error(widest, ours, terms)
     one_sided, two_sided = _quantiles(freedom)
     word = _word(apart, error, freedom, margin=margin, rounding=terms.rounding)

@@ -9,7 +9,7 @@ import pytest
 from invoking import CliRunner
 
 from paper.__main__ import app
-from paper.archive import unpacked, verify, write_archive
+from paper.archive import KEPT, unpacked, verify, write_archive
 from paper.cells import Cell, read_result
 
 RUN = ("gaussians_summary", "bumps", "--quick", "--seeds", "2", "--processes", "1")
@@ -35,6 +35,10 @@ def copied(made, tmp_path):
 
 def verified(out):
     return CliRunner().invoke(app, ["verify", str(out / "reproduction.tar.gz")])
+
+
+def rendered(out):
+    return CliRunner().invoke(app, ["render", str(out / "reproduction.tar.gz")])
 
 
 def changed(out, old, new, *, name_it=False):
@@ -99,6 +103,30 @@ def test_a_changed_digit_of_the_page_is_found(copied):
     assert "<td>0.990±0.010</td>" in text
     page.write_text(text.replace("<td>0.990±0.010</td>", "<td>0.991±0.010</td>", 1))
     assert verified(copied).exit_code == 1
+
+
+def test_a_page_that_is_rendered_again_is_what_the_results_come_to(made, copied):
+    page = copied / "reproduction.html"
+    page.write_text("another page")
+    result = rendered(copied)
+    assert result.exit_code == 0, result.output
+    assert page.read_text() == (made / "reproduction.html").read_text()
+    archive = "reproduction.tar.gz"
+    assert (copied / archive).read_bytes() == (made / archive).read_bytes()
+    assert verified(copied).exit_code == 0
+
+
+def test_rendering_finds_code_that_has_changed_since(made, copied):
+    changed(copied, read_result(CELL, made)["made"]["code"].encode(), b"0" * 16)
+    assert rendered(copied).exit_code == 0
+    page = (copied / "reproduction.html").read_text()
+    assert re.search(r"\b[1-9]\d* of \d+ results are STALE", page)
+    assert verified(copied).exit_code == 0
+
+
+def test_the_page_in_the_docs_is_what_its_archive_comes_to():
+    """Where this fails after a change of the code: `python -m paper render`."""
+    assert verify(KEPT).differences == ()
 
 
 def test_a_page_is_needed(copied):

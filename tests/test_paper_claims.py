@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from paper.cells import Results, write_result
@@ -70,6 +71,26 @@ def test_of_many_contrasts_a_contrary_one_must_be_clearer():
     low = Ours(0.79, 0.012, 8)
     assert judged("above", low, 0.8) == "differs"
     assert judged("above", low, 0.8, n=20) == "cannot tell"
+
+
+def test_a_claim_that_may_spare_contrasts_does_not_hold_by_luck():
+    """Of ten true differences of nothing, five of which are needed, some agree at 5 % each."""
+    high = Ours(0.81, 0.012, 8)
+    assert judged("above", high, 0.8) == "agrees"
+    assert judged("above", high, 0.8, spare=4) == "cannot tell"
+    rng, n, needed = np.random.default_rng(0), 10, 6
+    rows = (
+        rng.normal(0.8, 0.1, (200, n, 20)) + np.where(np.arange(n) < needed - 1, 1.0, 0.0)[:, None]
+    )
+    shares = [
+        np.mean([
+            sum(judged("above", Ours.of(x), 0.8, spare=spare) == "agrees" for x in draw) >= needed
+            for draw in rows
+        ])
+        for spare in (0, n - needed)
+    ]  # fmt: skip
+    assert shares[0] > 0.15, "five are so, and one of the others agrees by chance"
+    assert shares[1] < 0.07
 
 
 @pytest.mark.parametrize(

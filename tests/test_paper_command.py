@@ -112,6 +112,7 @@ def test_an_interrupted_run_leaves_a_page_that_says_so_and_goes_on(tmp_path, mon
     [
         (["verify", "nowhere.tar.gz"], "There is no archive nowhere.tar.gz"),
         (["verify", "one", "two"], "verify takes one archive, got one, two"),
+        (["render", "one", "two"], "render takes one archive, got one, two"),
         (["verify", __file__], "is not an archive of `python -m paper`"),
         (["nonsense"], "Unknown table or figure nonsense: expected 'all' or some of toy_shallow"),
         ([], "Nothing was asked for: expected 'all' or some of toy_shallow"),

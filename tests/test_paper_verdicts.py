@@ -53,6 +53,12 @@ def test_means_of_twenty_runs(apart, std, expected):
     assert word(Published(0.5, std), Ours(0.5 + apart, std, 20)) == expected
 
 
+def test_the_margin_can_be_halved_and_doubled():
+    published, ours = Published(0.5, 0.01), Ours(0.51, 0.01, 20)
+    words = [word(published, ours, margins=times) for times in (0.5, 1.0, 2.0)]
+    assert words == ["differs", "agrees", "agrees"]
+
+
 @pytest.mark.parametrize(
     ("published", "ours", "expected"),
     [(0.022, 0.010, "differs"), (0.022, 0.019, "agrees"), (0.08, 0.095, "agrees")],
@@ -269,8 +275,10 @@ def test_each_protocol_has_verdicts_of_its_own(tmp_path):
             "Under the paper protocol 61 agree with ours, 0 differ and 19 cannot be judged. The "
             "two means are within the margin in 0 of those that differ and 19 of those that cannot "
             "be judged; 19 of the latter would stay open with any number of our runs, if our means "
-            "stay where they are. Of 50 figures that are judged by a test 0 differ, up to 2 by "
-            "chance. Counting each figure once: 61 agree, 0 differ, 19 cannot be judged. "
+            "stay where they are. Of 50 figures that are judged by a test 0 differ; if all were "
+            "equal, at most 2 would on average. With half the margin 52 agree, 0 differ and 28 "
+            "cannot be judged, with twice the margin 70 agree, 0 differ and 10 cannot be judged. "
+            "Counting each figure once: 61 agree, 0 differ, 19 cannot be judged. "
             "Judging each method in a table as a whole (16 means): 13 agree, 0 differ, 3 cannot be "
             "judged." in page
         )

@@ -43,6 +43,8 @@ HEADLINES = {
     "XOR": "One neuron without hidden layers learns XOR",
     "VC dimension": "The VC dimension of strict equality separators in R^n is 2n + 1",
     "VC dimension with a margin": "With a margin it is at most 2n + 3",
+    "VC dimension without flipping": "If the normal class has to lie within the margin, the VC "
+    "dimension is that of halfspaces, n + 1",
     "closing numbers": "n equality separators enclose a region of R^n, halfspaces need n + 1",
     "competitive with the SVM": "On two Gaussians in the plane, which a halfspace separates, "
     "equality separators with the squared loss are as good as an SVM",

@@ -3,8 +3,10 @@
 A claim is a list of contrasts, each of two figures or of one and a number. A one-sided test at 5 %
 decides whether a contrast *agrees* with the sentence, one of the contrary at 5 % over the number of
 tests whether it *differs*; where neither does one *cannot tell*. A claim agrees where as many
-contrasts do as it needs, and differs where too many do for that. One that needs all of them also
-differs where their mean does: forty figures that are each a little below a number are so together.
+contrasts do as it needs, and differs where too many do for that. Where some may fail, the 5 % of
+the first test are divided by one more than those, or a claim would hold by the luck of the others.
+One that needs all of them also differs where their mean does: forty figures that are each a little
+below a number are so together.
 The same tests are made of the published means, so that it is seen what they bear by themselves.
 """
 
@@ -128,6 +130,11 @@ class Claim:
         return relations.pop() if len(relations) == 1 else ""
 
     @property
+    def spare(self) -> int:
+        """How many of the contrasts need not agree."""
+        return len(self.contrasts) - (self.needed or len(self.contrasts))
+
+    @property
     def judges_mean(self) -> bool:
         """Whether the mean of all contrasts says something of it: it needs them all, one way."""
         one_sided = self.relation in ("above", "below", "no worse")
@@ -196,7 +203,7 @@ def _line(contrast: Contrast, claim: Claim, plan: Plan, results: Results) -> Lin
     word, told = _missing(found), ""
     if not word:
         sides = [v.numbers(r, plan) for v, r in zip(contrast.values, found, strict=True) if r]
-        word, told = _judged(contrast, sides, claim.n_tests)
+        word, told = _judged(contrast, sides, claim)
     printed = [value.published for value in contrast.values]
     published_word, published = "none", ""
     if all(printed):
@@ -208,8 +215,10 @@ def _line(contrast: Contrast, claim: Claim, plan: Plan, results: Results) -> Lin
         ]
         right = widest[1] if len(widest) > 1 else contrast.right
         rounding = sum(value.rounding for value in contrast.values)
-        n = len(claim.contrasts)
-        published_word = judged(contrast.relation, widest[0], right, n=n, rounding=rounding)
+        n, spare = len(claim.contrasts), claim.spare
+        published_word = judged(
+            contrast.relation, widest[0], right, n=n, spare=spare, rounding=rounding
+        )
         published = " and ".join(map(str, printed))
     return Line(contrast.words, told, word, published, published_word)
 
@@ -224,24 +233,28 @@ def _missing(found: Sequence[Result | None]) -> str:
     return "other data" if STAND_IN in sources else ""
 
 
-def _judged(contrast: Contrast, sides: Sequence[Sequence[float]], n: int) -> tuple[str, str]:
+def _judged(contrast: Contrast, sides: Sequence[Sequence[float]], claim: Claim) -> tuple[str, str]:
     """The word for measured numbers, and the figures in words."""
     if not all(len(side) for side in sides):
         return "skipped", "no run came so far"
     figures = [Ours.of(side) for side in sides]
     told = " and ".join(map(str, figures))
+    tests = {"n": claim.n_tests, "spare": claim.spare}
     if contrast.paired and len(sides) == 2 and len(sides[0]) > 1:
         apart = Ours.of([a - b for a, b in zip(*sides, strict=True)])
-        return judged(contrast.relation, apart, 0.0, n=n), f"{told}, apart by {apart}"
+        return judged(contrast.relation, apart, 0.0, **tests), f"{told}, apart by {apart}"
     right = figures[1] if len(figures) > 1 else contrast.right
-    return judged(contrast.relation, figures[0], right, n=n), told
+    return judged(contrast.relation, figures[0], right, **tests), told
 
 
-def judged(relation: str, left: Any, right: Any, *, n: int = 1, rounding: float = 0.0) -> str:
+def judged(
+    relation: str, left: Any, right: Any, *, n: int = 1, spare: int = 0, rounding: float = 0.0
+) -> str:
     """ "agrees", "differs" or "cannot tell": of two means, or of a mean and a number.
 
-    `n` is how many tests a claim has. `rounding`, by which the difference may be off, counts
-    against agreement and against the contrary.
+    `n` is how many tests a claim has, and `spare` how many of its contrasts need not agree.
+    `rounding`, by which the difference may be off, counts against agreement and against the
+    contrary.
 
     Examples
     --------
@@ -277,7 +290,7 @@ def judged(relation: str, left: Any, right: Any, *, n: int = 1, rounding: float 
         ),
         "no worse": (beyond(-MARGIN), short_of(-MARGIN)),
     }[relation]
-    if agrees <= LEVEL:
+    if agrees <= LEVEL / (spare + 1):
         return "agrees"
     return "differs" if differs <= LEVEL / n else "cannot tell"
 

@@ -110,6 +110,14 @@ CLAIMS = [
         note="Ten points of R^3 are shattered by exact arithmetic: docs/vc_dimension.md.",
     ),
     Claim(
+        "VC dimension without flipping",
+        "If the normal class has to lie within the margin, the VC dimension is n + 1, as of "
+        "halfspaces.",
+        tuple(Contrast(_shattered("hyper-ridge", n), "below", n + 1.5) for n in (2, 3)),
+        note="Five points of R^2 and eight of R^3 are shattered by exact arithmetic: "
+        "docs/vc_dimension.md.",
+    ),
+    Claim(
         "closing numbers",
         "It takes n equality separators, or n + 1 halfspaces, to enclose a region of R^n.",
         tuple(
