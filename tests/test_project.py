@@ -15,6 +15,7 @@ from eqsep.cli import app, option_defaults, with_model
 from eqsep.cli.project import Project
 from eqsep.detector import Config
 from eqsep.errors import UserError
+from eqsep.io import write_table
 
 
 @pytest.fixture(scope="module")
@@ -747,3 +748,60 @@ def test_info_shows_many_weighted_rows_as_a_whole_number(tmp_path):
     quick.fit(X, sample_weight=np.full(400, 0.777)).save(tmp_path / "m.eqsep")
     learnt = re.search(r"learnt +(\S+) normal", run("info", tmp_path / "m.eqsep").stdout)
     assert learnt[1].isdigit()
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_words_for_missing_values_are_missing_in_files_of_all_formats(tmp_path, form):
+    """At a fit, from the project file too, and later by the model, whatever the first format."""
+    rng = np.random.default_rng(0)
+    table = {"heat": rng.normal(size=300), "state": rng.choice(["on", "off", "gone"], size=300)}
+    table["heat"][::9] = -999
+    for other in ("csv", "jsonl", "parquet"):
+        write_table(table, tmp_path / f"rows.{other}")
+    table["heat"][::9] = np.nan
+    table["state"][table["state"] == "gone"] = ""
+    write_table(table, tmp_path / "plain.csv")
+    model, out = tmp_path / "m.eqsep", tmp_path / "s.csv"
+
+    def scores(*words):
+        run("score", model, *words, "--out", out)
+        return out.read_bytes()
+
+    run("fit", tmp_path / "plain.csv", "--landmarks", 50, "--out", model)
+    plain = scores(tmp_path / "plain.csv")
+    words = ["--missing", "heat=-999", "--missing", "state=gone"]
+    assert scores(tmp_path / f"rows.{form}", *words) == plain
+    assert scores(tmp_path / f"rows.{form}") != plain
+    (tmp_path / "eqsep.toml").write_text('missing = ["heat=-999", "state=gone"]\n')
+    fitted = run("fit", tmp_path / f"rows.{form}", "--landmarks", 50, "--out", model)
+    assert "'gone' in 'state'" in fitted.stderr
+    (tmp_path / "eqsep.toml").unlink()
+    assert {scores(tmp_path / f"rows.{other}") for other in ("csv", "jsonl", "parquet")} == {plain}
+
+
+def test_a_word_for_a_column_that_no_file_has_is_refused(fitted):
+    words = ("score", fitted / "sensors.eqsep", fitted / "sensors.csv", "--missing", "hat=-1")
+    assert "Did you mean 'heat'?" in run(*words, code=2).stderr
+
+
+def test_extra_columns_are_noted_unless_the_fit_left_them_out(tmp_path, fitted):
+    said = "Note: Columns that the model has not learnt are ignored: 'humidity'.\n"
+    lines = (fitted / "sensors.csv").read_text().splitlines()
+    rows = tmp_path / "more.csv"
+    rows.write_text("\n".join([lines[0] + ",humidity", *(line + ",1" for line in lines[1:])]))
+    model = fitted / "sensors.eqsep"
+    for words in (
+        ["score"],
+        ["explain", "--most", 3],
+        ["test", "--label", "status", "--learnt-too"],
+    ):
+        found = run(words[0], model, rows, *words[1:])
+        assert found.stderr.count(said) == 1, words
+        assert "ignored" not in run(words[0], model, fitted / "sensors.csv", *words[1:]).stderr
+    assert "ignored" not in run("score", model, rows, "--keep", "humidity").stderr
+    assert (
+        "ignored: 'humidity'"
+        in run(
+            "learn", model, rows, "--label", "status", "--again", "--out", tmp_path / "more.eqsep"
+        ).stderr
+    )

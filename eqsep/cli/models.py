@@ -334,7 +334,14 @@ def _changed(
     with alone, progress(command, "reading") as job:
         detector = load_detector(model, rows=spec.paths)
         plan, known = detector.plan_, detector.model_.evidence.labels
-        rows, table = spec.grouped_like(plan).read_like(plan)
+        spec = spec.grouped_like(plan)
+
+        def choose(there: list[str]) -> list[str]:
+            used = list(spec.columns(plan)(there))
+            inputs.note_extra(detector.model_, there, used)
+            return used
+
+        rows, table = spec.read_like(plan, choose)
         rows = rows if plan.windows is None else plan.windows.transform(rows)
         y = spec.labels_for(known, table)
         if y is not None and spec.seen:  # as eqsep fit --seen leaves the others out

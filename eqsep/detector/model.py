@@ -75,6 +75,7 @@ class Model(WithoutCaches):
     namer: Namer
     caution: Finding | None = None  #: what breaks the promise: rows in runs or that change
     left_out: tuple[str, ...] = ()  #: columns that were left out before the fit
+    label_column: str = ""  #: the column of labels in the files of the fit; "" if not known
 
     @classmethod
     def solve(cls, plan: Plan, evidence: Evidence, config: Config, *, promise: Promise) -> Self:
@@ -94,7 +95,12 @@ class Model(WithoutCaches):
     def taught(self, evidence: Evidence) -> "Model":
         """The model once learning has changed the evidence."""
         solved = Model.solve(self.plan, evidence, self.config, promise=self.promise)
-        return replace(solved, caution=self.caution, left_out=self.left_out)
+        return replace(
+            solved,
+            caution=self.caution,
+            left_out=self.left_out,
+            label_column=self.label_column,
+        )
 
     def promising(self, promise: Promise) -> "Model":
         """The same model with another promise; warns where rows are too few for it."""
@@ -340,6 +346,7 @@ class Model(WithoutCaches):
             "judges": None if judges is None else judges.state(),
             "caution": self.caution,
             "left_out": list(self.left_out),
+            **({"label_column": self.label_column} if self.label_column else {}),
         }
 
     def known(self) -> dict[str, Any]:
@@ -357,7 +364,7 @@ class Model(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The model of these parts."""
-        schemas.check_parts(state, _MODEL, "Model")
+        schemas.check_parts(state, _MODEL, "Model", optional=("label_column",))
         plan, config, calibration = state["plan"], state["config"], state["calibration"]
         evidence = Evidence.from_state(state["evidence"], plan=plan)
         shape = (len(plan.terms.landmarks), 1 + len(evidence.labels.kinds))
@@ -397,6 +404,7 @@ class Model(WithoutCaches):
             namer=namer,
             caution=state["caution"],
             left_out=tuple(state["left_out"]),
+            label_column=state.get("label_column", ""),
         )
 
 
@@ -411,6 +419,7 @@ _MODEL = {
     "judges": schemas.either(schemas.NONE, schemas.DICT),
     "caution": schemas.kept(Finding, optional=True),
     "left_out": schemas.TEXTS,
+    "label_column": schemas.TEXT,
 }
 
 
