@@ -315,3 +315,10 @@ def test_words_for_missing_values_apply_in_all_formats(tmp_path, form):
     assert table.to_pydict() == gone
     with pytest.warns(Note, match="missing: 'heat=-8' matched nothing in the table"):
         read_table(path, missing=["heat=-8"])
+
+
+def test_a_word_for_a_missing_label_makes_no_other_word_one(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("heat,kind\n1,none\n2,-1\n3,na\n")
+    found = quiet(read_table, path, label="kind", missing=["kind=-1"])
+    assert found.column("kind").to_pylist() == ["none", None, "na"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from eqsep import detector as detecting
 from eqsep.arrays import objects
+from eqsep.checks import warn_of
 from eqsep.cli import console, inputs, options
 from eqsep.cli.console import Screen, format_counts, in_command, opt, print_warnings, progress
 from eqsep.cli.inputs import InputSpec, LabelColumn, load_detector
@@ -301,6 +302,7 @@ def learn(
             inputs.check_some_label(y, name=str(spec.label))
         with refuse_repeats(again=again):
             detector.partial_fit(table, y, judged=judged)
+        warn_of(detector.model_.check_threshold())
     normal = " or ".join(spec.normal) or normal_word(detector.model_)
     print_summary(Screen(), detector, _counts(table, y), out, normal=normal)
 

@@ -15,7 +15,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.checks import CAUTIONS, Finding, check_doubt, warn_of
-from eqsep.detector.audit import rows_to_learn, warn_of_common_rows, warn_of_repeats, warn_of_rows
+from eqsep.detector.audit import (
+    rows_to_learn,
+    warn_of_common_rows,
+    warn_of_repeats,
+    warn_of_rows,
+    warn_of_threshold,
+)
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.detector.config import UNLABELLED_ROWS, Config
 from eqsep.detector.evidence import Evidence, gather
@@ -290,11 +296,13 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             for table, labels in read(batches_of(X, y, groups, time, sample_weight, window=window)):
                 self.partial_fit(table, labels, judged=judged)
             return self
-        known = self.model_.evidence.labels
+        before = self.model_
+        known = before.evidence.labels
         rows, labels, more = self._gathered(X, y, groups, time, sample_weight, judged=judged)
-        warn_of_repeats(self.model_, more, rows[labels.code > 0])
-        self._model = self.model_.taught(self.model_.evidence + more)
+        warn_of_repeats(before, more, rows[labels.code > 0])
+        self._model = before.taught(before.evidence + more)
         warn_of_rows(self.model_, rows, labels, known=known, judged=judged)
+        warn_of_threshold(self.model_, before=before)
         return self
 
     def merge(self, other: "Detector") -> Self:
@@ -334,6 +342,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         warn_of_common_rows(mine, theirs)
         merged = mine.taught(mine.evidence + theirs.evidence)
         self._model = replace(merged, caution=mine.caution or theirs.caution)
+        warn_of_threshold(self.model_, before=mine)
         return self
 
     def forget(

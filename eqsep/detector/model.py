@@ -187,6 +187,13 @@ class Model(WithoutCaches):
             doubted=self.plan.labels.doubts_calibration,
         )
 
+    @cached_property
+    def advised_rate(self) -> float | None:
+        """The lowest usual rate that can be promised, and at which enough anomalies are caught."""
+        caught = (found.fields.get("rate") for found in self.check_threshold())
+        usual = self.calibration.usual_thresholds(self.promise.confidence)
+        return next(filter(None, caught), next(iter(usual), None))
+
     def _far_rows(self) -> np.ndarray:
         """Made-up rows: each column far above or below all that was learnt, or a new name."""
         terms, encoder, rng = self.plan.terms, self.plan.encoder, np.random.RandomState(0)
@@ -205,9 +212,15 @@ class Model(WithoutCaches):
     def warn_if_short(self) -> None:
         """Warn where there are too few held-out rows for the promise."""
         rate, confidence, _ = astuple(self.promise)
-        grouping, n = self.plan.holdout.grouping, self.evidence.n_normal
+        if self.rank:
+            return
         self.calibration.warn_if_short(
-            rate, confidence, grouping=grouping, config=self.config, n_normal=n
+            rate,
+            confidence,
+            grouping=self.plan.holdout.grouping,
+            config=self.config,
+            n_normal=self.evidence.n_normal,
+            advised=self.advised_rate,
         )
 
     def scores(self, X: Any) -> np.ndarray:
