@@ -131,10 +131,10 @@ def test_hints_name_the_project_file_where_there_is_one(folder, tmp_path):
     rows, project = tmp_path / "sensors.csv", tmp_path / "eqsep.toml"
     rows.write_text((folder / "sensors.csv").read_text())
     words = ("--label", "status", "--normal", "Ok", "--landmarks", 30, "--out", tmp_path / "m")
-    assert "Unless the date matters, leave it out: --drop 'day'." in run("fit", rows, *words).stderr
+    assert "Unless it matters, leave it out: --drop 'day'." in run("fit", rows, *words).stderr
     project.write_text('drop = ["id"]\n')
     said = run("fit", rows, *words).stderr
-    assert "Unless the date matters, leave it out: add 'day' to drop in eqsep.toml." in said
+    assert "Unless it matters, leave it out: add 'day' to drop in eqsep.toml." in said
     assert "--drop" not in said
 
 

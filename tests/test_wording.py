@@ -141,7 +141,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "LeakingColumnWarning": (leak, "leave it out: --drop 'high'."),
     "NewDateWarning": (
-        lambda: checks.check_beyond(Counter({("day", "later", "2025"): 9}), n_rows=9),
+        lambda: checks.check_beyond(Counter({("day", "later date", "2025"): 9}), n_rows=9),
         "without the column (--drop 'day').",
     ),
     "UnreadableError": (

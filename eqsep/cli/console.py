@@ -395,7 +395,7 @@ _HIGH = (
 )
 HINTS = {  # by topic, made of the message's fields
     "CountingColumnWarning": "If it only counts or names rows, leave it out: --drop {column!r}.",
-    "DateColumnWarning": "Unless the date matters, leave it out: --drop {column!r}.",
+    "DateColumnWarning": "Unless it matters, leave it out: --drop {column!r}.",
     "DecimalCommaWarning": "If they are names, say so: --categorical {column!r}{others}.",
     "DroppedColumnWarning": "If these are numbers or dates stored as text, convert them.",
     "LeakingColumnWarning": "If it is known only with the label, leave it out: --drop {column!r}.",

@@ -473,7 +473,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         model = self._model = replace(model, caution=caution)  # also where warnings are errors
         model.warn_if_short()
         found = [*fit.findings, *check_doubt(self.unlabelled, kinds=model.kinds)]
-        warn_of([*found, *model.check_dates(), *model.check_threshold()])
+        warn_of([*found, *model.check_dates(fit.times), *model.check_threshold()])
         return self
 
     def _gathered(

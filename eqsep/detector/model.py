@@ -1,7 +1,7 @@
 """Model: what follows from a plan and evidence. It scores, and needs NumPy alone."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -153,8 +153,8 @@ class Model(WithoutCaches):
         """The weight of the learnt rows: of normal ones, then of each kind."""
         return self.evidence.sums.weight
 
-    def check_dates(self) -> list[Finding]:
-        """A finding for each column of dates by which later rows raise an alarm."""
+    def check_dates(self, times: Collection[str] | None = None) -> list[Finding]:
+        """A finding for each column of dates, or of `times`, by which later rows raise an alarm."""
         encoder, rows = self.plan.encoder, self.evidence.held_out.normal[:_MOST_VARIED]
 
         def alarms(index: int, column: Column) -> float:
@@ -165,7 +165,7 @@ class Model(WithoutCaches):
             )
             return float(np.mean(self._scores_of(moved) > self.threshold)) if len(rows) else 0.0
 
-        return checks.check_dates(encoder, alarms, rate=self.promise.false_alarm_rate)
+        return checks.check_dates(encoder, alarms, rate=self.promise.false_alarm_rate, times=times)
 
     def check_beyond(self, beyond: Beyond, *, n_rows: int) -> list[Finding]:
         """Findings on dates beyond those learnt, in columns by which later rows raise an alarm."""
