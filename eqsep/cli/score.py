@@ -96,7 +96,7 @@ def score(
     exit_code: bool = flag("--exit-code", "Exit with 1 if a row raises an alarm."),
     layout: Layout,
 ) -> None:
-    """Score rows: write score, p_value, alarm, kind and its probability."""
+    """Score rows: write score, p_value, alarm, kind and its probability among the seen kinds."""
     wanted = replace(wanted, layout=layout)
     with print_warnings():
         tally = score_files(model, rows, wanted, out=out, kind=writing.output_format(out, form))

@@ -593,7 +593,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """The probability that the name of each alarm is right; NaN for a row that passes.
 
         Of a seen kind: given that the alarm is of a seen kind, as common as in the learnt rows; so
-        it is 1 if only one kind was seen. Of "unseen", not calibrated: r / (p + r), with p the
+        it is 1 if only one kind was seen, and high too for a false alarm, or for an unseen kind
+        that resembles a seen one. Of "unseen", not calibrated: r / (p + r), with p the
         probability that a row of a seen kind is as unlike all of them, and r the `unseen_rate`. It
         is the share of unseen kinds among such rows only if they are as common as alarms of seen
         kinds that are called "unseen".

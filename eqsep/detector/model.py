@@ -31,7 +31,7 @@ class Verdicts(NamedTuple):
     p_value: np.ndarray
     alarm: np.ndarray
     kind: np.ndarray  # "normal" for a row that passes; for an alarm a seen kind, or "unseen"
-    kind_probability: np.ndarray  # of the kind, if the alarm is not a false one; NaN: not known
+    kind_probability: np.ndarray  # of the kind among the seen ones; NaN: not known
 
     def columns(self) -> dict[str, np.ndarray]:
         """The arrays by their names."""
