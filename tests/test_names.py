@@ -234,7 +234,7 @@ def test_the_page_says_the_same(report):
 
 @pytest.mark.parametrize("called", [1, 2])
 def test_the_page_says_what_the_probability_of_a_name_compares(report, called):
-    names = replace(report.assessment.names, power=Share(called, 2))
+    names = replace(report.assessment.names, power=Share(called, 2, 0.0, 1.0))
     text = html(replace(report, assessment=replace(report.assessment, names=names)))
     assert ("its probability compares seen kinds only, so it may be high" in text) is (called < 2)
 
