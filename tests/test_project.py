@@ -639,6 +639,7 @@ def test_init_drafts_no_group_of_numbers_that_count(tmp_path):
         ("day", 1 + np.arange(300) // 4 % 31, False),  # of the month
         ("day_of_week", np.arange(300) // 24 % 7, False),
         ("t", np.arange(300) * 7919 % 300 // 2, False),
+        ("day", np.arange(300) // 60, False),  # too few to hold out
     ],
 )
 def test_init_proposes_numbers_as_times_only_if_they_order_the_rows(
@@ -647,6 +648,13 @@ def test_init_proposes_numbers_as_times_only_if_they_order_the_rows(
     text = draft(tmp_path, f"{name},a", zip(values, np.sin(values), strict=True))
     assert (f'# time = "{name}"' in text) == is_time
     assert tomllib.loads(text).get("keep") == ([name] if is_time else None)
+
+
+def test_init_does_not_take_a_date_of_few_years_for_a_time(tmp_path):
+    years = [f"{1970 + i // 30}-01-01" for i in range(360)]
+    text = draft(tmp_path, "Year,a", zip(years, np.sin(np.arange(360)), strict=True))
+    assert "# ordered = true  # no times found" in text
+    assert '"Year",  # a date: later rows lie beyond it' in text
 
 
 def test_init_does_not_take_a_part_of_a_date_for_a_time(tmp_path):

@@ -346,7 +346,7 @@ def _time_columns(columns: list[Column], restarts: float) -> list[str]:
     signs = {
         column.name: (column.kind == "date", _is_unix(column), _is_clock(column, restarts))
         for column in columns
-        if column.kind in NUMERIC
+        if column.kind in NUMERIC and len(np.unique(column.values)) >= FEWEST_TIMES
     }
     return sorted((name for name in signs if any(signs[name])), key=signs.__getitem__, reverse=True)
 
@@ -359,7 +359,7 @@ def _is_clock(column: Column, restarts: float) -> bool:
     if not TIME_WORDS & set(name_words(column.name)) or falls > restarts * len(steps):
         return False
     is_part = falls and values.max() <= _LAST_DAY and not (values % 1).any()
-    return len(np.unique(values)) >= FEWEST_TIMES and not is_part
+    return not is_part
 
 
 def _is_unix(column: Column) -> bool:
