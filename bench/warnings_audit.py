@@ -264,13 +264,23 @@ def text_ids(rows: Rows, rng: np.random.Generator) -> Trial:
 
 def dates(rows: Rows, rng: np.random.Generator) -> Trial:
     """The fresh rows are from the time that follows, three times as long."""
+    hours = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(4 * len(rows.kind)), "h")
+    return _followed(rows, hours, rng)
+
+
+def numbered_days(rows: Rows, rng: np.random.Generator) -> Trial:
+    """The same with the numbers of 30 days, each in many rows."""
+    n = len(rows.kind)
+    return _followed(rows, 1 + np.arange(4 * n) * 30 // ((n + 1) // 2), rng)
+
+
+def _followed(rows: Rows, days: Any, rng: np.random.Generator) -> Trial:
+    """Rows with the first of these days, then fresh rows over three times as many."""
     train, fresh = _halves(rows.at(rng.permutation(len(rows.kind))), rng)
-    days = pd.date_range("2026-01-01", periods=len(train.kind), freq="h")
-    train = train.with_column("day", days, warning="DateColumnWarning")
+    n, m = len(train.kind), len(fresh.kind)
+    train = train.with_column("day", days[:n], warning="DateColumnWarning")
     train = replace(train, known=train.known | {"NewDateWarning": ("day",)})
-    span = 3 * len(train.kind) / len(fresh.kind)
-    later = days[-1] + pd.to_timedelta(span * np.arange(1, len(fresh.kind) + 1), "h")
-    fresh = replace(fresh, frame=fresh.frame.assign(day=later))
+    fresh = replace(fresh, frame=fresh.frame.assign(day=days[n + 3 * n * np.arange(m) // m]))
 
     def score(detector: Detector) -> None:
         found = rows_beyond(read_table(fresh.frame, name="audit"), detector.plan_.encoder)
@@ -429,7 +439,8 @@ DAMAGES = {
     for damage in (
         *(as_it_is, a_quarter_labelled, no_labels, narrow_kernel, shuffled_labels),
         *(leak, leak_in_part, another_coding, flag_of_a_kind),
-        *(counter, shuffled_ids, text_ids, dates, decimal_commas, misspelt_labels),
+        *(counter, shuffled_ids, text_ids, dates, numbered_days),
+        *(decimal_commas, misspelt_labels),
         *(copies, some_copies, near_copies, few_rows, ten_labels, no_anomaly_to_doubt_by),
         *(learnt_twice, learnt_on, a_new_kind, another_table),
         *(in_order, sorted_rows, shuffled_rows, in_time, shuffled_in_time),

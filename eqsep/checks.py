@@ -18,9 +18,14 @@ from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
 from eqsep.schemas import TEXT, check_parts, entries, plain, word
 from eqsep.tables.encoder import Encoder
-from eqsep.tables.encodings import Date
+from eqsep.tables.encodings import Date, Number
 from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
 
+TIME_WORDS = {
+    *("time", "timestamp", "datetime", "date", "ts", "day", "t", "epoch", "unix"),
+    *("zeit", "zeitstempel", "datum"),
+}
+_YEARS = {"year", "jahr"}  # that order the rows of a table, or are one more property
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance
 _MOVES = 0.1  # the share of a counter's steps that are not 0: fewer are those of a time
@@ -47,9 +52,11 @@ _LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are 
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
 _FEWEST_DISTINCT = 20  # rows: fewer may occur equally often by chance
 _COPIED = 0.9  # the share of distinct rows that occur equally often if they were copied
+FEWEST_TIMES = 20  # distinct ones: fewer are too few blocks to hold out
+_FALLS = 0.05  # the share of steps in which times that order the rows may go back, as a run ends
 _FOLLOWS = 0.85  # the correlation of a column with the row before, which is 0 by chance
 _SPELT_ALIKE = 0.8  # the share of letters that two labels have in common, in their order
-Beyond = Counter[tuple[str, str, str]]  # rows by column, "later" or "earlier", and the last date
+Beyond = Counter[tuple[str, str, str]]  # rows by column, "later date", and the last date
 
 
 class DataWarning(EqsepWarning):
@@ -69,11 +76,11 @@ class DecimalCommaWarning(DataWarning):
 
 
 class DateColumnWarning(DataWarning):
-    """The model learns a date column, so later rows will raise an alarm because of their date."""
+    """The model learns dates or times, so later rows will raise an alarm because of theirs."""
 
 
 class NewDateWarning(DataWarning):
-    """Most rows have a date beyond all learnt ones."""
+    """Most rows have a date or time beyond all learnt ones."""
 
 
 class LabelSpellingWarning(DataWarning):
@@ -457,34 +464,64 @@ def check_threshold(
     return [Finding(HighThresholdWarning, message, hint, fields)]
 
 
+def name_words(name: str) -> list[str]:
+    """The words in the name of a column, in small letters."""
+    return re.findall(r"[a-zäöü]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
+
+
+def times_in_order(rows: Table) -> list[str]:
+    """The columns of numbers that are named as times, and that never fall from row to row.
+
+    Without those that count the rows, which have a finding of their own.
+    """
+    columns = [c for c in rows.columns if c.kind == "number" and _is_named_as_time(c.name)]
+    rising = [c for c in columns if _never_decreases(c) and c.values[-1:] > c.values[:1]]
+    return [c.name for c in rising if not _how_it_counts(c.values, c.name)]
+
+
+def _is_named_as_time(name: str) -> bool:
+    return not (TIME_WORDS | _YEARS).isdisjoint(name_words(name))
+
+
 def check_dates(
-    encoder: Encoder, alarms: Callable[[int, Column], float], *, rate: float
+    encoder: Encoder,
+    alarms: Callable[[int, Column], float],
+    *,
+    rate: float,
+    times: Collection[str] | None = None,
 ) -> list[Finding]:
-    """A finding for each column of dates by which `alarms` says that later rows raise them."""
+    """A finding for each column of dates by which `alarms` says that later rows raise them.
+
+    So too for numbers that are named as times: those among `times`, or all.
+    """
     found = []
     for index, name, learnt in _dates(encoder):
-        knots = np.array(learnt.elapsed.knots)
-        later = Column(name, "date", knots + np.ceil(_SPANS * np.ptp(knots) / _WEEK) * _WEEK)
-        share = alarms(index, later)
+        knots, is_date = np.array(learnt.number.knots), isinstance(learnt, Date)
+        if not is_date and times is not None and name not in times:
+            continue
+        unit = _WEEK if is_date else 1.0
+        moved = knots + np.ceil(_SPANS * np.ptp(knots) / unit) * unit
+        share = alarms(index, Column(name, learnt.reads, moved))
         if share > _MORE_ALARMS * rate:
+            what = "dates" if is_date else "times in order"
             message = (
-                f"Column {name!r} holds dates, from {_written(learnt, 0)} to {_written(learnt, -1)}"
-                f": {share:.0%} of normal rows would raise an alarm once three times as long has "
-                f"passed."
+                f"Column {name!r} holds {what}, from {_written(learnt, 0)} to "
+                f"{_written(learnt, -1)}: {share:.0%} of normal rows would raise an alarm once "
+                f"three times as long has passed."
             )
-            hint = "Unless the date matters, leave it out of X."
+            hint = "Unless it matters, leave it out of X."
             found.append(Finding(DateColumnWarning, message, hint, {"column": name}))
     return found
 
 
 def rows_beyond(rows: Table, encoder: Encoder) -> Beyond:
-    """How many rows have a later date, or an earlier one, than all learnt rows."""
+    """How many rows have a later date or time, or an earlier one, than all learnt rows."""
     found: Beyond = Counter()
     for index, name, learnt in _dates(encoder):
-        seconds = rows.columns[index].numbers("date")
-        knots = learnt.elapsed.knots
-        found[name, "later", _written(learnt, -1)] += int(np.sum(seconds > knots[-1]))
-        found[name, "earlier", _written(learnt, 0)] += int(np.sum(seconds < knots[0]))
+        values, knots = rows.columns[index].numbers(learnt.reads), learnt.number.knots
+        one = "date" if isinstance(learnt, Date) else "time"
+        found[name, f"later {one}", _written(learnt, -1)] += int(np.sum(values > knots[-1]))
+        found[name, f"earlier {one}", _written(learnt, 0)] += int(np.sum(values < knots[0]))
     return found
 
 
@@ -493,9 +530,9 @@ def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
     return [
         Finding(
             NewDateWarning,
-            f"{n:,} of {n_rows:,} row{'s' * (n_rows != 1)} {'has' if n == 1 else 'have'} a {side} "
-            f"date in column {name!r} than all that were learnt ({limit}), and may raise alarms "
-            f"for that alone.",
+            f"{n:,} of {n_rows:,} row{'s' * (n_rows != 1)} {'has' if n == 1 else 'have'} "
+            f"{'an' if side.startswith('e') else 'a'} {side} in column {name!r} than all that were "
+            f"learnt ({limit}), and may raise alarms for that alone.",
             "Fit to rows of their time, or without the column.",
             {"column": name},
         )
@@ -504,15 +541,20 @@ def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
     ]
 
 
-def _dates(encoder: Encoder) -> Iterator[tuple[int, str, Date]]:
-    """The index, name and encoding of each column of dates."""
+def has_dates(encoder: Encoder) -> bool:
+    """Whether some columns hold dates, or numbers that are named as times."""
+    return any(True for _ in _dates(encoder))
+
+
+def _dates(encoder: Encoder) -> Iterator[tuple[int, str, Date | Number]]:
+    """The index, name and encoding of each column of dates, or of numbers named as times."""
     for i, (name, learnt) in enumerate(encoder.by_name.items()):
-        if isinstance(learnt, Date):
+        if isinstance(learnt, Date) or (isinstance(learnt, Number) and _is_named_as_time(name)):
             yield i, name, learnt
 
 
-def _written(learnt: Date, knot: int) -> str:
-    return WRITERS["date"](learnt.elapsed.knots[knot]).replace("T", " ")
+def _written(learnt: Date | Number, knot: int) -> str:
+    return WRITERS[learnt.reads](learnt.number.knots[knot]).replace("T", " ")
 
 
 def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, list[Finding]]:
@@ -552,13 +594,15 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     name = max(found, key=found.__getitem__, default=None)
     if name is None or found[name] <= _FOLLOWS:
         return []
-    dates = [column.name for column in table.columns if column.kind == "date"]
-    stretches = [column for column in table.columns if _in_stretches(column)]
+    dates = [c.name for c in table.columns if c.kind == "date" and _orders(c)]
+    stretches = [c for c in table.columns if _in_stretches(c) and not _is_coarse_time(c)]
     # The one of most values, as few runs promise little; of as many, one that never decreases.
     likely = max(stretches, key=lambda c: (len(c.names()[0]), _never_decreases(c)), default=None)
     fields, never, looks = {}, "", ""
-    if likely is not None and not (_never_decreases(likely) and dates):
-        fields["time" if _never_decreases(likely) else "group"] = likely.name
+    if likely is not None:
+        is_time = _never_decreases(likely) and len(likely.names()[0]) >= FEWEST_TIMES
+        if not (is_time and dates):
+            fields["time" if is_time else "group"] = likely.name
         never = ", which never decreases," * ("time" in fields)
     if dates:
         fields["time"] = dates[0]
@@ -586,6 +630,19 @@ def _follows(values: np.ndarray) -> float:
     ranks = rankdata(values)
     ranks = (ranks - ranks.mean()) / ranks.std()
     return float(np.mean(ranks[1:] * ranks[:-1]))
+
+
+def _orders(column: Column) -> bool:
+    """Whether enough different values rise with the rows, or fall, but for a few steps."""
+    values = column.values[~np.isnan(column.values)]
+    steps, most = np.diff(values), _FALLS * len(values)
+    is_ordered = min(np.count_nonzero(steps < 0), np.count_nonzero(steps > 0)) <= most
+    return bool(is_ordered) and len(np.unique(values)) >= FEWEST_TIMES
+
+
+def _is_coarse_time(column: Column) -> bool:
+    """Whether a column is named as a time, such as a year, and has few different values."""
+    return _is_named_as_time(column.name) and len(column.names()[0]) < FEWEST_TIMES
 
 
 def _never_decreases(column: Column) -> bool:

@@ -285,8 +285,8 @@ def test_rows_beyond_the_dates_are_counted_on_either_side(dated):
     moved = frame.assign(day=frame["day"] + pd.Timedelta(days=30))
     beyond = checks.rows_beyond(read_table(moved, name="test"), encoder)
     later, earlier = (
-        ("day", "later", "2025-02-09 00:00:00"),
-        ("day", "earlier", "2025-01-01 00:00:00"),
+        ("day", "later date", "2025-02-09 00:00:00"),
+        ("day", "earlier date", "2025-01-01 00:00:00"),
     )
     assert (beyond[later], beyond[earlier]) == (30, 0)
     moved = frame.assign(day=frame["day"] - pd.Timedelta(days=3))
@@ -296,7 +296,7 @@ def test_rows_beyond_the_dates_are_counted_on_either_side(dated):
 
 
 def test_more_than_half_of_the_rows_must_be_beyond():
-    key = ("day", "later", "2025-02-09")
+    key = ("day", "later date", "2025-02-09")
     assert checks.check_beyond(Counter({key: 5}), n_rows=10) == []
     (found,) = checks.check_beyond(Counter({key: 6}), n_rows=10)
     assert found.message.startswith("6 of 10 rows have a later date in column 'day'")
@@ -304,6 +304,51 @@ def test_more_than_half_of_the_rows_must_be_beyond():
     assert in_command(found.warning()).endswith("without the column (--drop 'day').")
     (one,) = checks.check_beyond(Counter({key: 1}), n_rows=1)
     assert one.message.startswith("1 of 1 row has a later date")
+
+
+def days_of_work(n_days=30, a_day=20, **other):
+    """A column of days in their order, each in several rows, and one that does not depend on it."""
+    rng, day = np.random.default_rng(0), np.repeat(np.arange(1, n_days + 1), a_day)
+    return pd.DataFrame({"day": day, "heat": rng.normal(size=len(day))} | other)
+
+
+def test_numbers_named_as_times_that_order_the_rows_are_found():
+    def found(frame):
+        return checks.times_in_order(read_table(frame, name="test"))
+
+    rows = days_of_work()
+    assert found(rows) == ["day"]
+    assert found(rows.rename(columns={"day": "modelYear"})) == ["modelYear"]
+    assert not found(rows.rename(columns={"day": "size"}))
+    assert not found(rows.iloc[::-1])
+    assert not found(rows.assign(day=1))
+    assert not found(days_of_work(a_day=5))  # counts the rows, of which another warning says so
+
+
+def test_a_fit_and_its_scores_warn_of_days_by_which_later_rows_raise_alarms():
+    rows = days_of_work()
+    detector = Detector(false_alarm_rate=0.02, random_state=0, config=Config.fast())
+    with pytest.warns(checks.DateColumnWarning, match="'day' holds times in order, from 1 to 30: "):
+        model = detector.fit(rows).model_
+    later = rows.assign(day=rows["day"] + 90)
+    assert model.verdicts(later).alarm.mean() > 0.5
+    beyond = checks.rows_beyond(read_table(later, name="test"), model.plan.encoder)
+    (found,) = model.check_beyond(beyond, n_rows=len(rows))
+    assert found.message.startswith("600 of 600 rows have a later time in column 'day' than all")
+    shuffled = rows.sample(frac=1, random_state=0)  # a day may be one more property
+    detector.fit(shuffled)
+
+
+def test_a_year_of_few_values_is_no_time_that_rows_can_be_held_out_by():
+    slow = np.cumsum(np.random.default_rng(0).normal(size=600))
+    for n_days, fields in ((30, {"time": "day"}), (6, {})):
+        rows = read_table(days_of_work(n_days, 600 // n_days, slow=slow), name="test")
+        (found,) = checks.check_dependence(rows, np.zeros(600, dtype=int))
+        assert found.fields == fields
+    born = pd.to_datetime("1960-01-01") + pd.to_timedelta(np.arange(600) * 37 % 600, unit="D")
+    rows = read_table(pd.DataFrame({"born": born, "slow": slow}), name="test")
+    (found,) = checks.check_dependence(rows, np.zeros(600, dtype=int))
+    assert found.fields == {}  # orders nothing
 
 
 def measurements(n=400):

@@ -1092,3 +1092,21 @@ def test_real_files_are_scored_as_the_page_says(home_of, data_set, lines, tmp_pa
     scores[label] = scores[label].astype(str)  # which has the type of its values
     normal = scores[label].isin(["normal", "0", "3"])  # the normal label of each of the three
     assert scores["alarm"][~normal].mean() > 2 * scores["alarm"][normal].mean() > 0
+
+
+def test_learn_says_as_fit_does_that_the_threshold_is_too_high(tmp_path):
+    """Each time: the rows may have been learnt to lower it."""
+    rng, model = np.random.default_rng(0), tmp_path / "m.eqsep"
+
+    def rows(name, wrong):
+        X = np.vstack([rng.normal(size=(400, 2)), rng.normal((6, 0), 0.5, size=(40 + wrong, 2))])
+        kind = np.repeat(["normal", "pump", "normal"], [400, 40, wrong])
+        pd.DataFrame(X, columns=["a", "b"]).assign(kind=kind).to_csv(tmp_path / name, index=False)
+        return tmp_path / name
+
+    options = ("--label", "kind", "--out", model)
+    assert "#high-threshold" not in run("fit", rows("a.csv", 0), *options, "--landmarks", 50).stderr
+    for name in ("b.csv", "c.csv"):
+        said = run("learn", model, rows(name, 80), *options).stderr
+        assert said.count("#high-threshold") == 1
+        assert "normal rows with the highest scores" in said

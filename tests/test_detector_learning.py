@@ -1,5 +1,7 @@
 """Learning on: pieces, merging and forgetting give what one fit gives."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
+from eqsep.checks import HighThresholdWarning
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning, Config, NewKindWarning, RepeatedRowsWarning
 from eqsep.errors import UserError
@@ -363,3 +366,30 @@ def test_a_kind_that_is_renamed_or_merged_is_as_if_learnt_so():
     for old, new in (("flood", "x"), ("leak", "normal"), ("leak", ""), ("leak", "leak")):
         with pytest.raises(UserError):
             other.rename_kind(old, new)
+
+
+def warned_of_threshold(call, *args):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call(*args)
+    return [w for w in caught if issubclass(w.category, HighThresholdWarning)]
+
+
+def with_anomalies(*, seed, wrong):
+    """Normal rows and a kind far from them; so many of its rows are labelled normal."""
+    rng = np.random.default_rng(seed)
+    X = np.vstack([rng.normal(size=(400, 2)), rng.normal((6, 0), 0.5, size=(40 + wrong, 2))])
+    return X, np.repeat(["normal", "pump", "normal"], [400, 40, wrong])
+
+
+def test_rows_that_make_the_threshold_too_high_are_warned_of_once():
+    """By the first piece, as by a fit; the next ones do not make it so."""
+    first, wrong = with_anomalies(seed=0, wrong=0), with_anomalies(seed=1, wrong=80)
+    detector = quick()
+    assert not warned_of_threshold(detector.fit, *first)
+    assert not warned_of_threshold(detector.partial_fit, *with_anomalies(seed=2, wrong=0))
+    (found,) = warned_of_threshold(detector.partial_fit, *wrong)
+    assert "Correct wrong labels" in str(found.message).replace("correct", "Correct")
+    assert not warned_of_threshold(detector.partial_fit, *with_anomalies(seed=3, wrong=80))
+    other = like(detector.plan_).fit(*with_anomalies(seed=4, wrong=0))
+    assert len(warned_of_threshold(other.merge, detector)) == 1

@@ -1,6 +1,7 @@
 """What a detector says of tables and labels that it cannot take."""
 
 import inspect
+import warnings
 from copy import copy
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep import Detector
-from eqsep.detector import Config
+from eqsep.checks import HighThresholdWarning
+from eqsep.detector import CalibrationWarning, Config
+from eqsep.report.learnt import learnt_by
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +154,18 @@ def test_a_detector_that_has_forgotten_all_rows_is_not_fitted(tmp_path):
         check_is_fitted(detector)
     assert_array_equal(detector.partial_fit(X, y).score_samples(X), expected)
     assert_array_equal(detector.forget(X, y).fit(X, y).score_samples(X), expected)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_the_warnings_of_a_fit_and_its_report_advise_one_rate(seed):
+    """A lower one could be promised, but would not lower the threshold enough."""
+    rng = np.random.default_rng(seed)
+    X = np.vstack([rng.normal(size=(120, 3)), rng.normal((1.5, 0, 0), 1, size=(20, 3))])
+    detector = Detector(random_state=0, config=Config.fast())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        detector.fit(X, np.repeat(["normal", "bad"], [120, 20]))
+    assert {w.category for w in caught} == {CalibrationWarning, HighThresholdWarning}
+    (rate,) = {w.message.fields["rate"] for w in caught}
+    assert rate > min(detector.calibration_.usual_thresholds())
+    assert learnt_by(detector, normal="normal", counts={}).advised_rate == rate

@@ -383,7 +383,33 @@ def test_the_list_of_what_is_missing_is_that_which_is_used(tmp_path):
     assert note == "Taken as missing: '#DIV/0!', 'k.A.' in 'b'."
     table, notes = read(path, Layout(missing=("k.A.",)))  # somebody knows what is missing
     assert table.column("b").to_pylist() == [None, "#DIV/0!", "5"]
-    assert notes == []
+    assert notes == ["Taken as missing: 'k.A.' in 'b'."]
+
+
+@pytest.mark.parametrize("word", ["none", "None"])
+def test_none_among_names_is_one_of_them(tmp_path, word):
+    path = tmp_path / "table.csv"
+    path.write_text(f"size,heat\nsmall,1\n{word},none\n,3\nbig,4\n")
+    table, notes = read(path)
+    assert table.column("size").to_pylist() == ["small", word, None, "big"]
+    assert table.column("heat").to_pylist() == [1, None, 3, 4]  # among numbers it is missing
+    assert notes == [
+        "Taken as missing: 'none' in 'heat'.",
+        "'none' is a name in 'size'. If it is a missing value, pass missing=['size=none'].",
+    ]
+    assert read_like(path, table)["size"] == ["small", word, None, "big"]
+    table, notes = read(path, Layout(missing=("size=none",)))
+    assert table.column("size").to_pylist() == ["small", None, None, "big"]
+    both = "'none' in 'size', 'heat'" if word == "none" else "'None' in 'size'; 'none' in 'heat'"
+    assert notes == [f"Taken as missing: {both}."]
+
+
+def test_a_column_of_numbers_with_two_words_is_asked_about_one(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(["heat", *map(str, range(50)), "none", "error"]) + "\n")
+    table, notes = read(path)
+    assert table.column("heat").to_pylist()[-2:] == [None, "error"]
+    assert "is a name" not in " ".join(notes)
 
 
 def test_packed_files_have_dialects_too(tmp_path):

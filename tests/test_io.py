@@ -83,7 +83,7 @@ def test_words_for_missing_values_that_nothing_matches_are_noted(tmp_path):
         warnings.simplefilter("always")
         table = read_table([path, path], missing=words, drop="c")
     notes = [line for line in str(caught[0].message).splitlines() if "matched" in line]
-    assert notes == ["- missing: 'air temp=-9999', 'zzz' matched no text in the table."]
+    assert notes == ["- missing: 'air temp=-9999', 'zzz' matched nothing in the table."]
     assert table.schema.metadata is None
     with pytest.raises(UserError, match=r"got 'airtemp=-9999'\. Did you mean 'air temp'"):
         read_table(path, missing=["airtemp=-9999"])
@@ -288,3 +288,37 @@ def test_the_format_is_asked_for_or_the_ending_of_the_name():
 def test_columns_of_arrow_are_made_without_pandas():
     assert as_column(np.array(["a", "été"], dtype=object), pa.string()).to_pylist() == ["a", "été"]
     assert with_nulls(np.array([0.5, np.nan])).to_pylist() == [0.5, None]
+
+
+def test_a_note_says_how_to_keep_a_word(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("state,land\n-,NA\nold,EU\n")
+    said = r"'-' in 'state'; 'NA' in 'land'\. To keep a word .* categorical=\['state'\], and so on"
+    with pytest.warns(Note, match=said):
+        read_table(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = read_table(path, categorical=["state", "land"])
+    assert kept.to_pylist() == [{"state": "-", "land": "NA"}, {"state": "old", "land": "EU"}]
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet", "arrow"])
+def test_words_for_missing_values_apply_in_all_formats(tmp_path, form):
+    path = tmp_path / f"table.{form}"
+    values = {"heat": [1.5, -999.0, 2.5], "n": [1, 2, -9], "state": ["on", "gone", "off"]}
+    land = pa.array(["EU", "none", "US"]).dictionary_encode()
+    write_table(pa.table(values | {"note": ["a", "-9", "b"], "land": land}), path)
+    with pytest.warns(Note, match="Taken as missing: '-999"):
+        table = read_table(path, missing=["heat=-999", "state=Gone", "n=-9", "land=none"])
+    gone = {"heat": [1.5, None, 2.5], "n": [1, 2, None], "state": ["on", None, "off"]}
+    gone |= {"note": ["a", "-9", "b"], "land": ["EU", None, "US"]}
+    assert table.to_pydict() == gone
+    with pytest.warns(Note, match="missing: 'heat=-8' matched nothing in the table"):
+        read_table(path, missing=["heat=-8"])
+
+
+def test_a_word_for_a_missing_label_makes_no_other_word_one(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("heat,kind\n1,none\n2,-1\n3,na\n")
+    found = quiet(read_table, path, label="kind", missing=["kind=-1"])
+    assert found.column("kind").to_pylist() == ["none", None, "na"]

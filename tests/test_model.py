@@ -135,7 +135,7 @@ def test_a_model_that_is_read_alone_says_what_a_detector_says_that_learns(tmp_pa
 
 
 def test_later_dates_are_worth_a_warning_only_if_they_raise_alarms():
-    rng, beyond = np.random.default_rng(0), Counter({("day", "later", "2025-03-01"): 9})
+    rng, beyond = np.random.default_rng(0), Counter({("day", "later date", "2025-03-01"): 9})
     day = pd.to_datetime("2025-01-01") + pd.to_timedelta(rng.integers(0, 60, 600), unit="D")
     X = pd.DataFrame({"x": rng.normal(size=600), "day": day})
     with pytest.warns(DateColumnWarning):

@@ -232,6 +232,14 @@ def test_the_page_says_the_same(report):
     )  # the names of four kinds, and of the unseen one
 
 
+@pytest.mark.parametrize("called", ["pump", "unseen"])
+def test_the_page_says_what_the_probability_of_a_name_compares(report, called):
+    names = replace(counted(["pump", "leak"], ["pump", called]), seen=("pump",))
+    text = html(replace(report, assessment=replace(report.assessment, names=names)))
+    is_said = "its probability compares seen kinds only, so it may be high" in text
+    assert is_said is (called != "unseen")
+
+
 def test_a_fit_says_which_kinds_have_too_few_rows_for_the_promise_of_names(tmp_path, capsys):
     X, kind = rows_of(0, {"normal": 120, "clogged": 25, "rare": 5})
     table = np.column_stack([X.round(3), kind])

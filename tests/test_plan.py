@@ -333,3 +333,11 @@ def test_of_one_normal_row_none_is_held_out_and_of_more_some_are(n_normal):
     hashes = made.holdout.hashes(made.align(later), encoder=made.encoder)
     share = (hashes < made.holdout.bound).mean()
     assert (share > 0) == (n_normal > 1)
+
+
+def test_times_of_so_few_values_that_no_row_is_left_to_learn_are_refused():
+    X = pd.DataFrame({"year": np.repeat([1, 2, 3], 100), "heat": np.arange(300) % 7})
+    with pytest.raises(
+        UserError, match=r"No row is left to learn: the times have only 3 .* values"
+    ):
+        cheap().fit(X, time="year")

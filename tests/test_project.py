@@ -15,6 +15,7 @@ from eqsep.cli import app, option_defaults, with_model
 from eqsep.cli.project import Project
 from eqsep.detector import Config
 from eqsep.errors import UserError
+from eqsep.io import write_table
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +131,10 @@ def test_hints_name_the_project_file_where_there_is_one(folder, tmp_path):
     rows, project = tmp_path / "sensors.csv", tmp_path / "eqsep.toml"
     rows.write_text((folder / "sensors.csv").read_text())
     words = ("--label", "status", "--normal", "Ok", "--landmarks", 30, "--out", tmp_path / "m")
-    assert "Unless the date matters, leave it out: --drop 'day'." in run("fit", rows, *words).stderr
+    assert "Unless it matters, leave it out: --drop 'day'." in run("fit", rows, *words).stderr
     project.write_text('drop = ["id"]\n')
     said = run("fit", rows, *words).stderr
-    assert "Unless the date matters, leave it out: add 'day' to drop in eqsep.toml." in said
+    assert "Unless it matters, leave it out: add 'day' to drop in eqsep.toml." in said
     assert "--drop" not in said
 
 
@@ -638,6 +639,7 @@ def test_init_drafts_no_group_of_numbers_that_count(tmp_path):
         ("day", 1 + np.arange(300) // 4 % 31, False),  # of the month
         ("day_of_week", np.arange(300) // 24 % 7, False),
         ("t", np.arange(300) * 7919 % 300 // 2, False),
+        ("day", np.arange(300) // 60, False),  # too few to hold out
     ],
 )
 def test_init_proposes_numbers_as_times_only_if_they_order_the_rows(
@@ -646,6 +648,13 @@ def test_init_proposes_numbers_as_times_only_if_they_order_the_rows(
     text = draft(tmp_path, f"{name},a", zip(values, np.sin(values), strict=True))
     assert (f'# time = "{name}"' in text) == is_time
     assert tomllib.loads(text).get("keep") == ([name] if is_time else None)
+
+
+def test_init_does_not_take_a_date_of_few_years_for_a_time(tmp_path):
+    years = [f"{1970 + i // 30}-01-01" for i in range(360)]
+    text = draft(tmp_path, "Year,a", zip(years, np.sin(np.arange(360)), strict=True))
+    assert "# ordered = true  # no times found" in text
+    assert '"Year",  # a date: later rows lie beyond it' in text
 
 
 def test_init_does_not_take_a_part_of_a_date_for_a_time(tmp_path):
@@ -747,3 +756,60 @@ def test_info_shows_many_weighted_rows_as_a_whole_number(tmp_path):
     quick.fit(X, sample_weight=np.full(400, 0.777)).save(tmp_path / "m.eqsep")
     learnt = re.search(r"learnt +(\S+) normal", run("info", tmp_path / "m.eqsep").stdout)
     assert learnt[1].isdigit()
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_words_for_missing_values_are_missing_in_files_of_all_formats(tmp_path, form):
+    """At a fit, from the project file too, and later by the model, whatever the first format."""
+    rng = np.random.default_rng(0)
+    table = {"heat": rng.normal(size=300), "state": rng.choice(["on", "off", "gone"], size=300)}
+    table["heat"][::9] = -999
+    for other in ("csv", "jsonl", "parquet"):
+        write_table(table, tmp_path / f"rows.{other}")
+    table["heat"][::9] = np.nan
+    table["state"][table["state"] == "gone"] = ""
+    write_table(table, tmp_path / "plain.csv")
+    model, out = tmp_path / "m.eqsep", tmp_path / "s.csv"
+
+    def scores(*words):
+        run("score", model, *words, "--out", out)
+        return out.read_bytes()
+
+    run("fit", tmp_path / "plain.csv", "--landmarks", 50, "--out", model)
+    plain = scores(tmp_path / "plain.csv")
+    words = ["--missing", "heat=-999", "--missing", "state=gone"]
+    assert scores(tmp_path / f"rows.{form}", *words) == plain
+    assert scores(tmp_path / f"rows.{form}") != plain
+    (tmp_path / "eqsep.toml").write_text('missing = ["heat=-999", "state=gone"]\n')
+    fitted = run("fit", tmp_path / f"rows.{form}", "--landmarks", 50, "--out", model)
+    assert "'gone' in 'state'" in fitted.stderr
+    (tmp_path / "eqsep.toml").unlink()
+    assert {scores(tmp_path / f"rows.{other}") for other in ("csv", "jsonl", "parquet")} == {plain}
+
+
+def test_a_word_for_a_column_that_no_file_has_is_refused(fitted):
+    words = ("score", fitted / "sensors.eqsep", fitted / "sensors.csv", "--missing", "hat=-1")
+    assert "Did you mean 'heat'?" in run(*words, code=2).stderr
+
+
+def test_extra_columns_are_noted_unless_the_fit_left_them_out(tmp_path, fitted):
+    said = "Note: Columns that the model has not learnt are ignored: 'humidity'.\n"
+    lines = (fitted / "sensors.csv").read_text().splitlines()
+    rows = tmp_path / "more.csv"
+    rows.write_text("\n".join([lines[0] + ",humidity", *(line + ",1" for line in lines[1:])]))
+    model = fitted / "sensors.eqsep"
+    for words in (
+        ["score"],
+        ["explain", "--most", 3],
+        ["test", "--label", "status", "--learnt-too"],
+    ):
+        found = run(words[0], model, rows, *words[1:])
+        assert found.stderr.count(said) == 1, words
+        assert "ignored" not in run(words[0], model, fitted / "sensors.csv", *words[1:]).stderr
+    assert "ignored" not in run("score", model, rows, "--keep", "humidity").stderr
+    assert (
+        "ignored: 'humidity'"
+        in run(
+            "learn", model, rows, "--label", "status", "--again", "--out", tmp_path / "more.eqsep"
+        ).stderr
+    )

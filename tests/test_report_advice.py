@@ -179,7 +179,7 @@ def test_a_higher_rate_is_advised_where_it_catches_much_more(wide):
     high = Finding(HighThresholdWarning, "Few score above.", "Allow 0.1.", {"rate": 0.1})
     for findings, rate in (((), 0.02), ([high], 0.1)):  # the lowest, or the one of the warning
         parts = {"measured": measured, "columns": (), "findings": findings}
-        learnt = replace(wide[1].learnt, rate=0.01, promised=False, lowest_rate=0.05)
+        learnt = replace(wide[1].learnt, rate=0.01, promised=False, advised_rate=0.05)
         told = answer(wide[0], learnt=learnt, **parts)
         why = {step.what: step.why for step in told.steps}
         assert f"set the false-alarm rate to {rate:g} when" in why[MORE]

@@ -29,6 +29,7 @@ from eqsep.evaluation import Learning, Schedule, backtest
 from eqsep.evaluation.assessment import Review
 from eqsep.io.dialect import Layout
 from eqsep.io.files import mixed_columns
+from eqsep.io.inference import understood
 from eqsep.io.text import not_divided
 from eqsep.labels import read_labels, read_row_labels
 from eqsep.monitor import OnlineSelector
@@ -121,9 +122,15 @@ def in_time(**given):
     return detector(false_alarm_rate=0.1).fit(X, time=np.arange(900), **given)
 
 
+def of_words():
+    understood(pa.table({"LAND": ["EU", "NA"], "SIZE": ["big", "none"]}), Layout())
+
+
 SAID = {  # how each topic comes about, and words of the command on it
     "CountingColumnWarning": (counting, "leave it out: --drop 'id'."),
     "DateColumnWarning": (dates, "leave it out: --drop 'day'."),
+    "missing_names": (of_words, "pass --categorical 'LAND'."),
+    "none_is_name": (of_words, "pass --missing 'SIZE=none'."),
     "DecimalCommaWarning": (
         lambda: checks.decimal_commas(table(a=["1,5"] * 40)),
         "say so: --categorical 'a'.",
@@ -134,7 +141,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "LeakingColumnWarning": (leak, "leave it out: --drop 'high'."),
     "NewDateWarning": (
-        lambda: checks.check_beyond(Counter({("day", "later", "2025"): 9}), n_rows=9),
+        lambda: checks.check_beyond(Counter({("day", "later date", "2025"): 9}), n_rows=9),
         "without the column (--drop 'day').",
     ),
     "UnreadableError": (

@@ -395,7 +395,7 @@ _HIGH = (
 )
 HINTS = {  # by topic, made of the message's fields
     "CountingColumnWarning": "If it only counts or names rows, leave it out: --drop {column!r}.",
-    "DateColumnWarning": "Unless the date matters, leave it out: --drop {column!r}.",
+    "DateColumnWarning": "Unless it matters, leave it out: --drop {column!r}.",
     "DecimalCommaWarning": "If they are names, say so: --categorical {column!r}{others}.",
     "DroppedColumnWarning": "If these are numbers or dates stored as text, convert them.",
     "LeakingColumnWarning": "If it is known only with the label, leave it out: --drop {column!r}.",
@@ -444,6 +444,8 @@ HINTS = {  # by topic, made of the message's fields
     "(--categorical). If that is a missing value, pass --missing {word!r}.",
     "mixed_columns": "Correct them, drop the columns (--drop), or read them as text "
     "(--categorical). If these are missing values, pass --missing {word}.",
+    "missing_names": "To keep a word as a name, pass --categorical {column!r}{others}.",
+    "none_is_name": "If it is a missing value, pass --missing {word!r}.",
     "ragged_row": "Correct it, or set such rows aside with --bad-rows FILE.",
     "damaged_watch": "Pass another --state file, which is then created.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss, or neither.",
@@ -454,10 +456,11 @@ _SAID = re.compile(r"--([a-z-]+)(?: ('[^']*'))?")
 OPTIONS = {"groups": "--group", "n_landmarks": "--landmarks", "y": "--label"}  # named otherwise
 
 
-DETAILS = {  # by topic, shown with --verbose
-    "missing_words": "All words for a missing value, in any case: {words}; --missing changes them, "
-    "and --categorical COLUMN reads them as names."
-}
+_WORDS = (
+    "All words for a missing value, in any case: {words}; --missing changes them, and "
+    "--categorical COLUMN reads them as names."
+)
+DETAILS = dict.fromkeys(("missing_words", "missing_names"), _WORDS)  # shown with --verbose
 
 
 def in_command(message: Message) -> str:

@@ -129,8 +129,9 @@ def fit_files(
                 data = read_on_cluster(spec, plan, random_state=seed)
                 detector = distributed.fit(data.rows, normal=data.normal, **settings)
         job.phase("writing")
-        left_out = tuple(dict.fromkeys(spec.drop))  # kept in the file for eqsep info
-        detector = detector.with_model(replace(detector.model_, left_out=left_out))
+        left_out = tuple(dict.fromkeys(spec.drop))  # kept in the file, as is the label
+        model = replace(detector.model_, left_out=left_out, label_column=spec.label or "")
+        detector = detector.with_model(model)
         detector.save(out)
     return detector, data
 

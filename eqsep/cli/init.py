@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from eqsep.arrays import objects
-from eqsep.checks import counting_columns, leaking_columns
+from eqsep.checks import FEWEST_TIMES, TIME_WORDS, counting_columns, leaking_columns, name_words
 from eqsep.cli.console import Screen, arg, flag, opt, print_warnings
 from eqsep.cli.inputs import folded, is_usual_normal
 from eqsep.cli.options import reads_tables
@@ -46,10 +45,6 @@ _GROUP_WORDS = {"station", "line", "pump", "site", "plant", "robot", "turbine", 
 _GROUP_WORDS |= {name for name in _GROUP_NAMES if "_" not in name}  # last in the name of texts
 _ID_WORDS = {"id", "nr", "no", "name", "number", "code"}  # after such a word
 _MANY_ROWS = 10  # of each group, at least on average
-_TIME_WORDS = {
-    *("time", "timestamp", "datetime", "date", "ts", "day", "t", "epoch", "unix"),
-    *("zeit", "zeitstempel", "datum"),
-}
 _DATE_PARTS = {"year", "month", "day", "jahr", "monat", "tag"}
 _LAST_DAY = 31  # of a month: whole numbers up to it that start again are parts of a date
 _RESTARTS = 0.05  # of the rows: at most so often times start again, with a new run
@@ -280,7 +275,7 @@ def _likeness(column: Column) -> float:
         return 0
     counts = _label_counts(column)
     values = set(counts)
-    words = _words(column.name)
+    words = name_words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
         likeness = 2 * (named and values == {"0", "1"}) + (named and words[0] in _LABEL_WORDS)
@@ -297,10 +292,6 @@ def _means_normal(label: str, counts: Mapping[str, int]) -> bool:
     """Whether a label is one for normal rows: "good" only where most rows have it."""
     is_most = counts[label] == max(counts.values())
     return bool(usual_normal([label])) or (is_usual_normal(label) and is_most)
-
-
-def _words(name: str) -> list[str]:
-    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).casefold())
 
 
 def _normal(counts: Mapping[str, int]) -> tuple[str, bool]:
@@ -355,7 +346,7 @@ def _time_columns(columns: list[Column], restarts: float) -> list[str]:
     signs = {
         column.name: (column.kind == "date", _is_unix(column), _is_clock(column, restarts))
         for column in columns
-        if column.kind in NUMERIC
+        if column.kind in NUMERIC and len(np.unique(column.values)) >= FEWEST_TIMES
     }
     return sorted((name for name in signs if any(signs[name])), key=signs.__getitem__, reverse=True)
 
@@ -365,10 +356,10 @@ def _is_clock(column: Column, restarts: float) -> bool:
     values = column.values[~np.isnan(column.values)]
     steps = np.diff(values)
     falls = np.count_nonzero(steps < 0)
-    if not _TIME_WORDS & set(_words(column.name)) or falls > restarts * len(steps):
+    if not TIME_WORDS & set(name_words(column.name)) or falls > restarts * len(steps):
         return False
     is_part = falls and values.max() <= _LAST_DAY and not (values % 1).any()
-    return bool((steps > 0).any() and not is_part)
+    return not is_part
 
 
 def _is_unix(column: Column) -> bool:
@@ -378,7 +369,7 @@ def _is_unix(column: Column) -> bool:
     values = column.values[~np.isnan(column.values)]
     steps = np.diff(values)
     rises = bool((steps >= 0).all() and (steps > 1).any())  # numbers of rows rise by 1
-    if not len(values) or not (rises or _TIME_WORDS & set(_words(column.name))):
+    if not len(values) or not (rises or TIME_WORDS & set(name_words(column.name))):
         return False
     (first, last), low, high = _YEARS, values.min(), values.max()
     return any(unit * first <= low and high < unit * last for unit in _UNITS)
@@ -390,7 +381,7 @@ def _shared(column: Column) -> str:
     n_values, n_runs = len(np.unique(values)), 1 + np.count_nonzero(np.diff(values))
     if n_values == n_runs and 3 * n_values <= len(values) and not (values % 1).any():
         return f"{n_values:,} values, each in a run of rows: "
-    is_id = _words(column.name)[-1:] == ["id"] and n_values < len(values)
+    is_id = name_words(column.name)[-1:] == ["id"] and n_values < len(values)
     return f"{n_values:,} values in {len(values):,} rows: " if is_id else ""
 
 
@@ -400,6 +391,6 @@ def _may_be_group(column: Column, n_rows: int) -> bool:
     n_values = len(np.unique(values))
     if column.name.casefold() in _GROUP_NAMES:
         return 2 * n_values <= n_rows
-    words = [word for word in _words(column.name) if word not in _ID_WORDS]
+    words = [word for word in name_words(column.name) if word not in _ID_WORDS]
     has_many = 1 < n_values <= n_rows / _MANY_ROWS
     return column.kind == "text" and words[-1:] != [] and words[-1] in _GROUP_WORDS and has_many

@@ -25,7 +25,7 @@ from eqsep.errors import EqsepWarning, Note, UserError, counted, did_you_mean, q
 from eqsep.io import files
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice
-from eqsep.io.inference import is_text, without_missing, written
+from eqsep.io.inference import without_missing, written
 from eqsep.io.text import unreadable
 from eqsep.labels import NORMAL, WITHOUT, RowLabels, natural_order, usual_normal, with_counts
 from eqsep.persistence import ModelFileError, load_model, read_model
@@ -135,6 +135,17 @@ def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
     return choose
 
 
+def note_extra(model: Model, there: Iterable[str], used: Iterable[str]) -> None:
+    """Note columns of a file that are ignored, unless they were left out of the fit on purpose."""
+    grouping, project = model.plan.holdout.grouping, current_project.get()
+    known: set[str | None] = {*model.plan.table_columns, *model.left_out, model.label_column, *used}
+    known |= set() if grouping is None else {*grouping.columns}
+    known |= set() if project is None else {project.values.get("label")}
+    extra = [name for name in there if name not in known]
+    if extra and model.plan.is_named:
+        warn(Note(f"Columns that the model has not learnt are ignored: {quoted(extra)}."))
+
+
 def _check_groups(plan: Plan, more: Sequence[str], there: Sequence[str]) -> None:
     """Refuse rows without the column of groups or of times that is asked for, and say why."""
     grouping = plan.holdout.grouping
@@ -195,7 +206,14 @@ def pieces_for(
 ) -> Iterator[tuple[str, pa.Table]]:
     """Some thousand rows at a time, with the name of their file; text files give strings."""
     find_bad = None if plan is None else partial(_unreadable, plan=plan)
-    for name, table in files.pieces(paths, choose, layout=layout, find_bad=find_bad):
+    project = current_project.get()
+
+    def checked(there: list[str]) -> Iterable[str]:
+        if project is None or not project.gives("missing"):  # it also names columns of other files
+            layout.check_missing(there, name="the table")
+        return choose(there)
+
+    for name, table in files.pieces(paths, checked, layout=layout, find_bad=find_bad):
         yield name, table if plan is None else _without_missing(table, plan, layout)
 
 
@@ -213,7 +231,7 @@ def _without_missing(table: pa.Table, plan: Plan, layout: Layout) -> pa.Table:
     """The table with null for the words that the options name as missing values."""
     for name in plan.table_columns if layout.missing else ():
         words = layout.said_missing(name)
-        if words and name in table.schema.names and is_text(table.schema.field(name).type):
+        if words and name in table.schema.names:
             place = table.schema.get_field_index(name)
             column, _ = without_missing(table.column(name), words)
             table = table.set_column(place, table.schema.field(name), column)
@@ -294,7 +312,11 @@ class RowReader:
                     f"Column {self.grouped.group!r} is missing: it says which run a row belongs "
                     f"to, as windows and --persist need to know. The table has {quoted(there)}."
                 )
-            return columns_for(self.model.plan, more=[*more, *self._there(there).names])(there)
+            used = list(
+                columns_for(self.model.plan, more=[*more, *self._there(there).names])(there)
+            )
+            note_extra(self.model, there, used)
+            return used
 
         return choose
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from eqsep import detector as detecting
 from eqsep.arrays import objects
+from eqsep.checks import warn_of
 from eqsep.cli import console, inputs, options
 from eqsep.cli.console import Screen, format_counts, in_command, opt, print_warnings, progress
 from eqsep.cli.inputs import InputSpec, LabelColumn, load_detector
@@ -301,6 +302,7 @@ def learn(
             inputs.check_some_label(y, name=str(spec.label))
         with refuse_repeats(again=again):
             detector.partial_fit(table, y, judged=judged)
+        warn_of(detector.model_.check_threshold())
     normal = " or ".join(spec.normal) or normal_word(detector.model_)
     print_summary(Screen(), detector, _counts(table, y), out, normal=normal)
 
@@ -334,7 +336,14 @@ def _changed(
     with alone, progress(command, "reading") as job:
         detector = load_detector(model, rows=spec.paths)
         plan, known = detector.plan_, detector.model_.evidence.labels
-        rows, table = spec.grouped_like(plan).read_like(plan)
+        spec = spec.grouped_like(plan)
+
+        def choose(there: list[str]) -> list[str]:
+            used = list(spec.columns(plan)(there))
+            inputs.note_extra(detector.model_, there, used)
+            return used
+
+        rows, table = spec.read_like(plan, choose)
         rows = rows if plan.windows is None else plan.windows.transform(rows)
         y = spec.labels_for(known, table)
         if y is not None and spec.seen:  # as eqsep fit --seen leaves the others out

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from eqsep.checks import Beyond, rows_beyond, warn_of
+from eqsep.checks import Beyond, has_dates, rows_beyond, warn_of
 from eqsep.cli import options
 from eqsep.cli.console import Job, flag, opt, print_stderr, print_warnings, print_written, progress
 from eqsep.cli.inputs import (
@@ -96,7 +96,7 @@ def score(
     exit_code: bool = flag("--exit-code", "Exit with 1 if a row raises an alarm."),
     layout: Layout,
 ) -> None:
-    """Score rows: write score, p_value, alarm, kind and its probability."""
+    """Score rows: write score, p_value, alarm, kind and its probability among the seen kinds."""
     wanted = replace(wanted, layout=layout)
     with print_warnings():
         tally = score_files(model, rows, wanted, out=out, kind=writing.output_format(out, form))
@@ -276,8 +276,8 @@ class _Scorer:
         self.model, self.wanted, self.kept = model, wanted, kept
         self.reader = RowReader(model, persist=wanted.persist)
         self.highest = None if wanted.most is None else Highest(wanted.most)
-        has_dates = any(c is not None and c.kind == "date" for c in model.plan.encoder.columns)
-        by_values = not (self.reader.looks_back or wanted.explain or has_dates)
+        dated = has_dates(model.plan.encoder)
+        by_values = not (self.reader.looks_back or wanted.explain or dated)
         self.repeats = Repeats(lambda t: self._verdicts(self.reader(t))) if by_values else None
 
     def choose(self, there: list[str]) -> Iterable[str]:

@@ -130,7 +130,10 @@ def assess_files(
 
     def choose(there: list[str]) -> Iterable[str]:
         groups = [name for name in grouped.names if name in there]
-        return inputs.columns_for(plan, more=[*spec.not_learnt, *review.columns, *groups])(there)
+        more = [*spec.not_learnt, *review.columns, *groups]
+        used = list(inputs.columns_for(plan, more=more)(there))
+        inputs.note_extra(detector.model_, there, used)
+        return used
 
     rows, table = spec.read_like(plan, choose)
     group, time = (n if n in table.schema.names else None for n in (grouped.group, grouped.time))

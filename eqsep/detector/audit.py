@@ -229,6 +229,13 @@ def warn_of_rows(
         _warn_of_new_kind(model, rows[labels.code == code], kind)
 
 
+def warn_of_threshold(model: Model, *, before: Model) -> None:
+    """Warn, as a fit does, if the threshold is too high, and was not before these rows."""
+    found = model.check_threshold()
+    if found and not before.check_threshold():
+        warn_of(found)
+
+
 def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None:
     limit = _FAR if judged else min(model.threshold, _FAR)
     far = model.score.residual(normal) > limit

@@ -190,8 +190,9 @@ class Calibration(schemas.Kept, WithoutCaches):
         grouping: Grouping | None = None,
         config: Config | None = None,
         n_normal: int = 0,
+        advised: float | None = None,
     ) -> None:
-        """Warn if too few of `n_normal` rows calibrate for this rate."""
+        """Warn if too few of `n_normal` rows calibrate for this rate; one may be `advised`."""
         if self.rank(rate, confidence):
             return
         left_out, wanted = self.n_left_out, 1 / rate - 1
@@ -210,7 +211,7 @@ class Calibration(schemas.Kept, WithoutCaches):
         more = f"at least {missing:,} {what if missing > 1 else what[:-1]}" if missing > 0 else what
         if grouping is not None:  # half of the groups are held out
             more = "rows of a longer time" if grouping.edges else f"{what} ({2 * wanted:,} in all)"
-        enough = next(iter(self.usual_thresholds(confidence)), None)
+        enough = next(iter(self.usual_thresholds(confidence)), None) if advised is None else advised
         uncounted = f", not counting {left_out:,} that look like anomalies" * bool(left_out)
         message = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "

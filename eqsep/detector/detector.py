@@ -15,7 +15,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.checks import CAUTIONS, Finding, check_doubt, warn_of
-from eqsep.detector.audit import rows_to_learn, warn_of_common_rows, warn_of_repeats, warn_of_rows
+from eqsep.detector.audit import (
+    rows_to_learn,
+    warn_of_common_rows,
+    warn_of_repeats,
+    warn_of_rows,
+    warn_of_threshold,
+)
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.detector.config import UNLABELLED_ROWS, Config
 from eqsep.detector.evidence import Evidence, gather
@@ -290,11 +296,13 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             for table, labels in read(batches_of(X, y, groups, time, sample_weight, window=window)):
                 self.partial_fit(table, labels, judged=judged)
             return self
-        known = self.model_.evidence.labels
+        before = self.model_
+        known = before.evidence.labels
         rows, labels, more = self._gathered(X, y, groups, time, sample_weight, judged=judged)
-        warn_of_repeats(self.model_, more, rows[labels.code > 0])
-        self._model = self.model_.taught(self.model_.evidence + more)
+        warn_of_repeats(before, more, rows[labels.code > 0])
+        self._model = before.taught(before.evidence + more)
         warn_of_rows(self.model_, rows, labels, known=known, judged=judged)
+        warn_of_threshold(self.model_, before=before)
         return self
 
     def merge(self, other: "Detector") -> Self:
@@ -334,6 +342,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         warn_of_common_rows(mine, theirs)
         merged = mine.taught(mine.evidence + theirs.evidence)
         self._model = replace(merged, caution=mine.caution or theirs.caution)
+        warn_of_threshold(self.model_, before=mine)
         return self
 
     def forget(
@@ -464,7 +473,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         model = self._model = replace(model, caution=caution)  # also where warnings are errors
         model.warn_if_short()
         found = [*fit.findings, *check_doubt(self.unlabelled, kinds=model.kinds)]
-        warn_of([*found, *model.check_dates(), *model.check_threshold()])
+        warn_of([*found, *model.check_dates(fit.times), *model.check_threshold()])
         return self
 
     def _gathered(
@@ -584,7 +593,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """The probability that the name of each alarm is right; NaN for a row that passes.
 
         Of a seen kind: given that the alarm is of a seen kind, as common as in the learnt rows; so
-        it is 1 if only one kind was seen. Of "unseen", not calibrated: r / (p + r), with p the
+        it is 1 if only one kind was seen, and high too for a false alarm, or for an unseen kind
+        that resembles a seen one. Of "unseen", not calibrated: r / (p + r), with p the
         probability that a row of a seen kind is as unlike all of them, and r the `unseen_rate`. It
         is the share of unseen kinds among such rows only if they are as common as alarms of seen
         kinds that are called "unseen".

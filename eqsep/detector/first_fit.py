@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eqsep.arrays import check_weight, objects
-from eqsep.checks import Finding, check_columns, check_dependence, check_row_labels, without_copies
+from eqsep.checks import (
+    Finding,
+    check_columns,
+    check_dependence,
+    check_row_labels,
+    times_in_order,
+    without_copies,
+)
 from eqsep.detector.config import Config
 from eqsep.detector.drift import check_time
 from eqsep.detector.evidence import Evidence, gather, n_kind_rows, settled, with_lower_bounds
@@ -34,11 +41,12 @@ Taught = tuple[Plan, Evidence]
 
 
 class Fit(NamedTuple):
-    """The result of a first fit: the plan, the evidence, and findings to warn of."""
+    """The result of a first fit: plan, evidence, findings to warn of, and times that order rows."""
 
     plan: Plan
     evidence: Evidence
     findings: list[Finding]
+    times: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +74,7 @@ class FirstFit:
             table, labels, copies = without_copies(table, labels)
             found += copies
         found += check_columns(table, labels.code, labels.kinds)
+        times = times_in_order(table)
         if self.plan is None:
             if self.window is not None:
                 table = Windows.of(table, self.window).transform(table)
@@ -77,7 +86,7 @@ class FirstFit:
         table = plan.align(table)
         found += self._check_order(table, labels, plan)
         phase("learning", table.n_rows, "rows")
-        return self._settled(plan, gather(plan, table, labels, device=self.device), found)
+        return self._settled(plan, gather(plan, table, labels, device=self.device), found, times)
 
     def to_stream(self, source: Source, rng: np.random.RandomState) -> Fit:
         """The fit to batches; memory does not grow with their number."""
@@ -113,7 +122,7 @@ class FirstFit:
             return self.to_rows(sample.rows, sample.y, rng, given=summary.labelled, whole=False)
         phase("planning")
         labels, counts = summary.row_labels()
-        found = check_row_labels(labels, counts)
+        found, times = check_row_labels(labels, counts), list[str]()
         reading = self._reading(labels, counts, given=summary.labelled)
         labels = reading.apply(labels)
         if self.plan is not None:
@@ -134,9 +143,10 @@ class FirstFit:
             more = counts[labels.code <= 0].sum() / (own.code <= 0).sum()
             plan = self._scaled(plan, labels, counts, more=more)
             found += check_columns(sample.rows, own.code, own.kinds)
+            times = times_in_order(sample.rows)
             found += self._check_order(sample.rows, own, plan)
         phase("learning")
-        return self._settled(*gather_all(plan, labels.of_no_row()), found)
+        return self._settled(*gather_all(plan, labels.of_no_row()), found, times)
 
     def gather_batch(self, plan: Plan, table: Table, y: Any, *, known: RowLabels) -> Evidence:
         """The evidence in a batch."""
@@ -158,8 +168,8 @@ class FirstFit:
         table = joined([table for table, _ in first])
         y = np.concatenate([label_objects(y, table.n_rows) for table, y in first])
         given = any(y is not None for _, y in first)
-        plan, evidence, found = self.to_rows(table, y, rng, given=given, whole=False)
-        return self._settled(*self._gather_batches(plan, evidence, batches), found)
+        plan, evidence, found, times = self.to_rows(table, y, rng, given=given, whole=False)
+        return self._settled(*self._gather_batches(plan, evidence, batches), found, times)
 
     def _gather_batches(self, plan: Plan, evidence: Evidence, batches: Batches) -> Taught:
         """Add all other batches, and lower the bounds if more rows are held out than needed."""
@@ -169,10 +179,12 @@ class FirstFit:
                 plan, evidence = with_lower_bounds(plan, evidence, config=self.config)
         return plan, evidence
 
-    def _settled(self, plan: Plan, evidence: Evidence, found: list[Finding]) -> Fit:
+    def _settled(
+        self, plan: Plan, evidence: Evidence, found: list[Finding], times: list[str]
+    ) -> Fit:
         if self.plan is None:
             plan, evidence = settled(plan, evidence, config=self.config)
-        return Fit(plan, evidence, found)
+        return Fit(plan, evidence, found, times)
 
     def _scaled(self, plan: Plan, labels: RowLabels, counts: np.ndarray, *, more: float) -> Plan:
         """The plan with bounds for this number of rows of each label, `more` times the sample."""

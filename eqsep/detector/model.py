@@ -1,7 +1,7 @@
 """Model: what follows from a plan and evidence. It scores, and needs NumPy alone."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -31,7 +31,7 @@ class Verdicts(NamedTuple):
     p_value: np.ndarray
     alarm: np.ndarray
     kind: np.ndarray  # "normal" for a row that passes; for an alarm a seen kind, or "unseen"
-    kind_probability: np.ndarray  # of the kind, if the alarm is not a false one; NaN: not known
+    kind_probability: np.ndarray  # of the kind among the seen ones; NaN: not known
 
     def columns(self) -> dict[str, np.ndarray]:
         """The arrays by their names."""
@@ -75,6 +75,7 @@ class Model(WithoutCaches):
     namer: Namer
     caution: Finding | None = None  #: what breaks the promise: rows in runs or that change
     left_out: tuple[str, ...] = ()  #: columns that were left out before the fit
+    label_column: str = ""  #: the column of labels in the files of the fit; "" if not known
 
     @classmethod
     def solve(cls, plan: Plan, evidence: Evidence, config: Config, *, promise: Promise) -> Self:
@@ -94,7 +95,12 @@ class Model(WithoutCaches):
     def taught(self, evidence: Evidence) -> "Model":
         """The model once learning has changed the evidence."""
         solved = Model.solve(self.plan, evidence, self.config, promise=self.promise)
-        return replace(solved, caution=self.caution, left_out=self.left_out)
+        return replace(
+            solved,
+            caution=self.caution,
+            left_out=self.left_out,
+            label_column=self.label_column,
+        )
 
     def promising(self, promise: Promise) -> "Model":
         """The same model with another promise; warns where rows are too few for it."""
@@ -147,8 +153,8 @@ class Model(WithoutCaches):
         """The weight of the learnt rows: of normal ones, then of each kind."""
         return self.evidence.sums.weight
 
-    def check_dates(self) -> list[Finding]:
-        """A finding for each column of dates by which later rows raise an alarm."""
+    def check_dates(self, times: Collection[str] | None = None) -> list[Finding]:
+        """A finding for each column of dates, or of `times`, by which later rows raise an alarm."""
         encoder, rows = self.plan.encoder, self.evidence.held_out.normal[:_MOST_VARIED]
 
         def alarms(index: int, column: Column) -> float:
@@ -159,7 +165,7 @@ class Model(WithoutCaches):
             )
             return float(np.mean(self._scores_of(moved) > self.threshold)) if len(rows) else 0.0
 
-        return checks.check_dates(encoder, alarms, rate=self.promise.false_alarm_rate)
+        return checks.check_dates(encoder, alarms, rate=self.promise.false_alarm_rate, times=times)
 
     def check_beyond(self, beyond: Beyond, *, n_rows: int) -> list[Finding]:
         """Findings on dates beyond those learnt, in columns by which later rows raise an alarm."""
@@ -181,6 +187,13 @@ class Model(WithoutCaches):
             doubted=self.plan.labels.doubts_calibration,
         )
 
+    @cached_property
+    def advised_rate(self) -> float | None:
+        """The lowest usual rate that can be promised, and at which enough anomalies are caught."""
+        caught = (found.fields.get("rate") for found in self.check_threshold())
+        usual = self.calibration.usual_thresholds(self.promise.confidence)
+        return next(filter(None, caught), next(iter(usual), None))
+
     def _far_rows(self) -> np.ndarray:
         """Made-up rows: each column far above or below all that was learnt, or a new name."""
         terms, encoder, rng = self.plan.terms, self.plan.encoder, np.random.RandomState(0)
@@ -199,9 +212,15 @@ class Model(WithoutCaches):
     def warn_if_short(self) -> None:
         """Warn where there are too few held-out rows for the promise."""
         rate, confidence, _ = astuple(self.promise)
-        grouping, n = self.plan.holdout.grouping, self.evidence.n_normal
+        if self.rank:
+            return
         self.calibration.warn_if_short(
-            rate, confidence, grouping=grouping, config=self.config, n_normal=n
+            rate,
+            confidence,
+            grouping=self.plan.holdout.grouping,
+            config=self.config,
+            n_normal=self.evidence.n_normal,
+            advised=self.advised_rate,
         )
 
     def scores(self, X: Any) -> np.ndarray:
@@ -340,6 +359,7 @@ class Model(WithoutCaches):
             "judges": None if judges is None else judges.state(),
             "caution": self.caution,
             "left_out": list(self.left_out),
+            **({"label_column": self.label_column} if self.label_column else {}),
         }
 
     def known(self) -> dict[str, Any]:
@@ -357,7 +377,7 @@ class Model(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The model of these parts."""
-        schemas.check_parts(state, _MODEL, "Model")
+        schemas.check_parts(state, _MODEL, "Model", optional=("label_column",))
         plan, config, calibration = state["plan"], state["config"], state["calibration"]
         evidence = Evidence.from_state(state["evidence"], plan=plan)
         shape = (len(plan.terms.landmarks), 1 + len(evidence.labels.kinds))
@@ -397,6 +417,7 @@ class Model(WithoutCaches):
             namer=namer,
             caution=state["caution"],
             left_out=tuple(state["left_out"]),
+            label_column=state.get("label_column", ""),
         )
 
 
@@ -411,6 +432,7 @@ _MODEL = {
     "judges": schemas.either(schemas.NONE, schemas.DICT),
     "caution": schemas.kept(Finding, optional=True),
     "left_out": schemas.TEXTS,
+    "label_column": schemas.TEXT,
 }
 
 

@@ -149,6 +149,17 @@ class Plan(WithoutCaches):
         holdout, split = HoldOut.choose(
             table, labels, config=config, doubted=reading.doubted, rate=rate, window=window, rng=rng
         )
+        if (
+            not split.learnt.any()
+            and table.groups is not None
+            and table.groups.columns[1] is not None
+        ):
+            n_times = len(np.unique(table.groups.time))
+            raise UserError(
+                f"No row is left to learn: the times have only {n_times:,} different values, so "
+                f"all rows are held out or too near in time to those that are. Pass times that "
+                f"differ, or leave the time out."
+            )
         learnt = table.take(np.flatnonzero(split.learnt))
         encoder = Encoder.learn(learnt)
         known = {n: {*own.frequent, *own.rare} for n, own in encoder.name_columns.items()}

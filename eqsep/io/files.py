@@ -18,7 +18,15 @@ from eqsep.errors import UserError, did_you_mean, quoted
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.io import text
 from eqsep.io.dialect import Layout
-from eqsep.io.inference import cast_as, is_text, notation_of, note_unmatched, understood, written
+from eqsep.io.inference import (
+    cast_as,
+    is_text,
+    notation_of,
+    note_unmatched,
+    understood,
+    without_missing,
+    written,
+)
 from eqsep.io.notation import is_number, strange_dates, strange_numbers
 from eqsep.io.notes import note
 from eqsep.io.streams import STANDARD_INPUT, raw_stream, read_unchanged
@@ -174,6 +182,8 @@ def whole(
             if not for_fit and isinstance(file, ArrowFile):
                 columns = file.without_nested(columns)
             table = file.whole(columns, as_text=as_text)
+            if isinstance(file, ArrowFile):  # typed: no word is missing unless it was given
+                table = understood(table, layout, as_text=columns)
             if tables and set(columns) != set(tables[0].schema.names):
                 apart = sorted(set(columns) ^ set(tables[0].schema.names))
                 raise UserError(
@@ -246,9 +256,13 @@ def is_table(path: Path) -> bool:
 
 
 def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa.ChunkedArray:
-    """Strings in the type of a kind of column, if all of them can be; else as they are."""
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return column
+    """Strings in the type of a kind of column, if all of them can be; else as they are.
+
+    Words for a missing value are null, also numbers in a typed column.
+    """
+    if not is_text(column.type):
+        words = [word for notation in written for word in notation.missing]
+        return without_missing(column, words)[0] if words else column
     if not written:
         if reads == "text":
             return column

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,6 +29,8 @@ _MINUS_MOVED = {
 }  # to a minus before the number
 _MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
 _FEW, _FIRST = 10, 1000  # values of a column that are tried before all of them
+_NONE = "none"  # missing among numbers; among names often one more name
+_SHOWN = 4  # groups of columns in a note
 MATCHED = b"eqsep_matched"  # of a table: which words for a missing value its text had
 
 
@@ -74,44 +76,86 @@ def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
 def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) -> pa.Table:
     """The table with columns of text, except `as_text`, in types that all their values allow."""
     usual = marks.notations(layout.decimal, layout.thousands, delimiter=",")
-    gone: dict[str, set[str]] = {}
-    matched: set[str] = set()
+    gone, kept, matched = dict[str, list[str]](), list[str](), set[str]()
     fields, columns = list(table.schema), table.columns
     for i, field in enumerate(table.schema):
+        is_typed = field.name in as_text or not is_text(field.type)
         said = layout.said_missing(field.name)
-        if not is_text(field.type) or (field.name in as_text and not said):
+        words = list(said if is_typed else layout.missing_in(field.name))
+        if not words:
             continue
-        column, tokens = without_missing(columns[i], layout.missing_in(field.name))
-        for token in tokens:
-            gone.setdefault(token, set()).add(field.name)
-        matched |= layout.matched(field.name, tokens)
+        column, tokens = without_missing(columns[i], words)
         found = Understood(column)
-        if field.name not in as_text:
+        if not is_typed:
             shown, certain = notation_of(field)
             tried = usual if shown is None or shown.dates else [shown, *usual]
             found = _inferred(column, tried, comma=certain and tried[0].decimal == ",")
+            if _NONE not in said and _may_be_category(found.column, tokens):
+                kept.append(field.name)
+                words = [word for word in words if word != _NONE]
+                column, tokens = without_missing(columns[i], words)
+                found = Understood(column)
+        if tokens:
+            gone[field.name] = tokens
+        matched |= layout.matched(field.name, tokens)
         if found.said:
             note(f"{field.name or '(no name)'}: {found.said}.")
         new, notation = pa.field(field.name, found.column.type), _with_missing(found, tokens, said)
         fields[i] = new if notation is None else annotated(new, notation)
         columns[i] = found.column
-    if gone and not layout.said_missing():
-        words, names = sorted(gone, key=str.casefold), sorted(set().union(*gone.values()))
-        message = f"Taken as missing: {quoted(words)} in {quoted(names, most=4)}."
-        note(message, topic="missing_words", words=", ".join(filter(None, MISSING)))
+    texts = [f.name for f in fields if f.name in gone and is_text(f.type)]
+    texts = [name for name in texts if not layout.said_missing(name)]
+    _note_words(gone, kept, texts=texts, layout=layout)
     marked = {MATCHED: json.dumps(sorted(matched)).encode()} if matched else None
     return pa.table(columns, schema=pa.schema(fields, metadata=marked))
 
 
+def _may_be_category(column: Any, tokens: Sequence[str]) -> bool:
+    """Whether "none" is one of the names in a column, not a gap among numbers or dates."""
+    if _NONE not in map(str.casefold, tokens) or not is_text(column.type):
+        return False
+    names = pc.unique(column.drop_null()).to_pylist()
+    return not (marks.strange_numbers(names) or marks.strange_dates(names))
+
+
+def _note_words(
+    gone: Mapping[str, list[str]], kept: Sequence[str], *, texts: Sequence[str], layout: Layout
+) -> None:
+    """Note the words taken as missing, by column, and columns in which "none" is `kept`."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, words in gone.items():
+        alike.setdefault(tuple(words), []).append(name)
+    if alike:
+        shown = [f"{quoted(w)} in {quoted(names, most=4)}" for w, names in alike.items()]
+        more = ", and so on" * (len(shown) > _SHOWN)
+        message = f"Taken as missing: {'; '.join(shown[:_SHOWN])}{more}."
+        is_usual, fields = not layout.said_missing(), {}
+        if is_usual:
+            fields = {"topic": "missing_words", "words": ", ".join(filter(None, MISSING))}
+        if is_usual and texts:
+            others = ", and so on" * (len(texts) > 1)
+            fields["hint"] = f"To keep a word as a name, pass categorical=[{texts[0]!r}]{others}."
+            fields |= {"topic": "missing_names", "column": texts[0], "others": others}
+        note(message, **fields)
+    if kept:
+        word = f"{kept[0]}={_NONE}"
+        note(
+            f"{_NONE!r} is a name in {quoted(kept, most=4)}.",
+            hint=f"If it is a missing value, pass missing=[{word!r}].",
+            topic="none_is_name",
+            word=word,
+        )
+
+
 def note_unmatched(tables: Sequence[pa.Table], layout: Layout) -> None:
-    """Note the words for a missing value that no text in the tables has."""
+    """Note the words for a missing value that nothing in the tables matches."""
     found = ((table.schema.metadata or {}).get(MATCHED, b"[]") for table in tables)
     matched = {word for state in found for word in json.loads(state)}
     begins = [f"{name}=" for name in tables[0].schema.names]  # without columns that are left out
     read = [w for w in layout.missing or () if "=" not in w or any(map(w.startswith, begins))]
     unused = [word for word in read if word not in matched]
     if unused:
-        note(f"missing: {quoted(unused)} matched no text in the table.")
+        note(f"missing: {quoted(unused)} matched nothing in the table.")
 
 
 def _with_missing(found: Understood, tokens: Sequence[str], said: Sequence[str]) -> Notation | None:
@@ -129,7 +173,13 @@ def without_missing(
 
     A number also stands for other spellings of its value: -9999 for -9999.0.
     """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        plain, found = without_missing(column.cast(kind.value_type), missing)
+        return (plain.cast(kind) if found else column), found
     words = [m.casefold() for m in missing]
+    if not is_text(kind):
+        return _without_numbers(column, words)
     trimmed = pc.utf8_trim_whitespace(column)
     there = pc.is_in(pc.utf8_lower(trimmed), value_set=pa.array(["", *words], column.type))
     values = {value for word in words if (value := marks.value_of(word)) is not None}
@@ -144,6 +194,20 @@ def without_missing(
     found = pc.unique(trimmed.filter(there)).to_pylist()
     column = pc.if_else(there, pa.scalar(None, column.type), column)
     return column, sorted((word for word in found if word), key=str.casefold)
+
+
+def _without_numbers(column: Any, words: Sequence[str]) -> tuple[Any, list[str]]:
+    """A typed column with null for numbers among the words, and which of these it has."""
+    known = {value: word for word in words if (value := marks.value_of(word)) is not None}
+    is_number = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not known or not is_number:
+        return column, []
+    numbers = column.cast(pa.float64(), safe=False)
+    there = pc.is_in(numbers, value_set=pa.array(known, pa.float64()))
+    found = pc.unique(numbers.filter(there)).to_pylist()
+    if found:
+        column = pc.if_else(there, pa.scalar(None, column.type), column)
+    return column, sorted(known[value] for value in found)
 
 
 def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Understood:

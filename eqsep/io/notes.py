@@ -11,9 +11,10 @@ _held = ContextVar[list[str] | None]("notes", default=None)
 
 
 def note(message: str, **fields: Any) -> None:
+    made = Note(message, **fields)
     if (held := _held.get()) is None:
-        return warn(Note(message, **fields))
-    return held.append(message)
+        return warn(made)
+    return held.append(str(made))
 
 
 @contextmanager

@@ -164,8 +164,8 @@ def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]
         yield Step(what, words(caution.warning()), caution.message)
     if not learnt.promised:
         why = f"Too few normal rows were held out to promise a false-alarm rate of {learnt.rate:g}."
-        if learnt.lowest_rate is not None:
-            why += f" They are enough for {learnt.lowest_rate:g}: add rows, or set that rate."
+        if learnt.advised_rate is not None:
+            why += f" They are enough for {learnt.advised_rate:g}: add rows, or set that rate."
         yield Step("Add normal rows", why)
 
 

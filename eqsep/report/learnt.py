@@ -25,7 +25,7 @@ class Learnt:
     dropped: dict[str, str]  # the columns that are not, and why
     landmarks: int
     rate: float  # of false alarms, as asked for
-    lowest_rate: float | None  # of the usual ones that can be promised; None: none can
+    advised_rate: float | None  # can be promised; None: no usual one can
     confidence: float | None  # with which the rate is kept; None: on average
     promised: bool  # whether there are enough rows to promise the rate
     interval: RateInterval  # the rate on average, and where that of this one model lies
@@ -66,7 +66,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         dropped=dict(plan.encoder.dropped),
         landmarks=len(plan.terms.landmarks),
         rate=asked[0],
-        lowest_rate=next(iter(calibration.usual_thresholds(promise.confidence)), None),
+        advised_rate=model.advised_rate,
         confidence=promise.confidence,
         promised=model.rank > 0,
         interval=calibration.interval(*asked),
