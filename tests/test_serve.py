@@ -1,5 +1,6 @@
 """What the service keeps: models as logs, rows, verdicts, people; on SQLite and PostgreSQL."""
 
+import copy
 import sqlite3
 import threading
 import time
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from numpy.testing import assert_array_equal
 from sqlalchemy import select
 
 from eqsep import Detector
@@ -93,6 +95,74 @@ def test_a_database_of_the_first_release_gets_the_tables_of_today(tmp_path):
         assert compare_metadata(context, schema.metadata) == []
         assert connection.execute(select(schema.people.c.name)).scalars().all() == ["ada"]
     store.close()
+
+
+def test_rows_that_come_as_a_version_becomes_live_do_not_learn_it_again(work, monkeypatch):
+    learnt, asked, keep, done = [], [], work.ledger._keep, ledgers.done
+    monkeypatch.setattr(ledgers, "done", lambda *given: learnt.append(1) or done(*given))
+
+    def keep_late(number, detector):
+        if not asked:
+            asked.append(threading.Thread(target=scores, args=(work, rows_at((0, 0), 1))))
+            asked[0].start()
+            asked[0].join(0.5)  # it sees the new version, which is in the database
+        keep(number, detector)
+
+    monkeypatch.setattr(work.ledger, "_keep", keep_late)
+    work.ledger.learn("pump", Lesson(rows_at((0, 5), 2), ["spill"] * 2, True), by="ada")
+    asked[0].join()
+    assert len(learnt) == 1
+
+
+def test_a_version_that_is_made_again_does_not_hold_up_those_in_memory(work, monkeypatch):
+    for i in range(2):
+        work.ledger.learn("pump", Lesson(rows_at((0, 5 + i), 2), ["spill"] * 2, True), by="ada")
+    live, before = (version.id for version in work.ledger.versions("pump")[:2])
+    work.ledger.forget_kept()
+    work.ledger.detector(live)
+    begun, ends, done = threading.Event(), threading.Event(), ledgers.done
+
+    def slowly(*given):
+        begun.set()
+        assert ends.wait(30)
+        return done(*given)
+
+    monkeypatch.setattr(ledgers, "done", slowly)
+    making = threading.Thread(target=work.ledger.detector, args=(before,))
+    making.start()
+    assert begun.wait(30)
+    asking = threading.Thread(target=work.ledger.detector, args=(live,))
+    asking.start()
+    asking.join(5)
+    assert not asking.is_alive()
+    ends.set()
+    making.join()
+    asking.join()
+
+
+def test_normal_rows_grow_no_judges_of_kinds(work, detector, monkeypatch):
+    """The names and their probabilities are those of judges that would grow again."""
+    grown, of = [], Judges.of
+    monkeypatch.setattr(Judges, "of", lambda *a, **k: grown.append(1) or of(*a, **k))
+    normal, spilt = rows_at((0, 5), 3), rows_at((0, -5), 3)
+    seen = [
+        without_card(rows) for rows in (normal, spilt, rows_at((6, 0), 30), rows_at((4, 0), 30))
+    ]
+    work.ledger.learn("pump", Lesson(normal, ["normal"] * 3, True), by="ada")
+    work.intake.score("pump", [row for rows in seen for row in rows])
+    assert not grown
+    work.ledger.learn("pump", Lesson(spilt, ["spill"] * 3, True), by="ada")
+    work.ledger.learn("pump", Lesson(normal, ["normal"] * 3, True), by="ada")
+    assert len(grown) == 1
+    by_hand = copy.copy(detector).partial_fit(seen[0], ["normal"] * 3, judged=True)
+    by_hand.partial_fit(seen[1], ["spill"] * 3, judged=True)
+    by_hand.partial_fit(seen[0], ["normal"] * 3, judged=True)
+    live = work.ledger.live_detector("pump")
+    for rows in seen:
+        found = zip(live.model_.verdicts(rows), by_hand.model_.verdicts(rows), strict=True)
+        for one, other in found:
+            assert_array_equal(one, other)
+    assert len(grown) > 1
 
 
 def test_a_version_can_be_had_again_with_the_same_bits(work, url, monkeypatch):

@@ -38,8 +38,12 @@ def add_routes(pages: Pages) -> None:
         return {"live": live, "shadow": shadow} | facts | versions
 
     @routes.post("/m/{model}/kinds")
-    def rename(by: Judge, model: str, form: Posted) -> Response:
-        old, new = fields(form, "old", "new")
+    def rename(request: Request, by: Judge, model: str, form: Posted) -> Response:
+        old, new, confirmed = fields(form, "old", "new", "confirmed")
+        merging = None if confirmed else ws.verdicts.merging(model, old, new)
+        if merging is not None:
+            values: Values = {"panel": "panel_merge.html", "merging": merging}
+            return pages.show(request, "panel_page.html", heading="Model", **values)
         ws.verdicts.rename(model, old, new, by=by)
         return go(model, "model")
 
@@ -138,6 +142,7 @@ def _add_settings(pages: Pages) -> None:
             if chosen is not None:
                 wanted = ws.notices.subscription(chosen)
                 values |= {"notices": wanted, "mail_server": _without_password(wanted.mail_server)}
+                values["console"] = wanted.console or f"{request.base_url}".rstrip("/")
                 values["deliveries"] = ws.notices.deliveries(chosen, limit=20)
         return pages.show(request, "settings.html", heading="Settings", **values)
 
@@ -173,15 +178,16 @@ def _add_settings(pages: Pages) -> None:
 
     @form("/m/{model}/notices")
     def subscribe(by: Admin, model: str, form: Posted) -> Values:
-        names = ("url", "min_score", "mail_server", "mail_from", "mail_to", "hours")
+        names = ("url", "min_score", "mail_server", "mail_from", "mail_to", "hours", "console")
         given: Values = dict(zip(names, fields(form, *names), strict=True))
         kept = ws.notices.subscription(model).mail_server
         if given["mail_server"] == _without_password(kept):
             given["mail_server"] = kept
         wanted = read(Subscription, given | {"events": form.getlist("event")})
+        is_same = ws.notices.subscription(model).tells_like(wanted)
         secret = ws.notices.subscribe(model, wanted, by=by)
         signed = f" Requests are signed with the secret {secret}" if wanted.url else ""
-        return {"said": f"Saved for events from now on.{signed}"}
+        return {"said": f"Saved{'' if is_same else ' for events from now on'}.{signed}"}
 
     @form("/m/{model}/notices/test")
     def test(by: Admin, model: str) -> Values:
