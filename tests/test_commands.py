@@ -394,10 +394,10 @@ def test_dates_beyond_those_learnt_are_told(tmp_path):
     assert f"Column 'time' holds dates, from {first:%Y-%m-%d}" in told
     assert "--drop 'time'" in told
     assert "holds dates" not in run(*words, "--drop", "time", "--out", tmp_path / "d.eqsep").stderr
-    for days, side, limit in ((999, "later", last), (-999, "earlier", first)):
+    for days, side, limit in ((999, "a later", last), (-999, "an earlier", first)):
         moved = frame.assign(time=frame["time"] + pd.Timedelta(days=days))
         moved.to_csv(tmp_path / "moved.csv", index=False)
-        beyond = f"600 of 600 rows have a {side} date in column 'time' than all"
+        beyond = f"600 of 600 rows have {side} date in column 'time' than all"
         told = run("score", out, tmp_path / "moved.csv").stderr
         assert beyond in told
         assert f"({limit:%Y-%m-%d}" in told
