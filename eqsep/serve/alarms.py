@@ -2,15 +2,27 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
-from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    select,
+    update,
+)
 
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
@@ -202,20 +214,32 @@ class _Encoded:
     def rows(self, name: str, model: Model, numbers: Sequence[int]) -> tuple[list[int], np.ndarray]:
         """The rows with these numbers that are stored, and their numbers."""
         with self._lock:
-            if self._plans.get(name) is not model.plan:
-                self._plans[name], self._rows[name] = model.plan, {}
-            kept = self._rows[name]
-            if len(kept) > 2 * _STANDING:
-                kept.clear()
-            new = [number for number in numbers if number not in kept]
-            for start in range(0, len(new), AT_ONCE):
-                query = select(schema.rows.c.id, schema.rows.c.row)
-                found = self._store.rows(query.where(_among(new[start : start + AT_ONCE])))
-                encoded = model.plan.encode(rows_for(model, [row.row for row in found]))
-                kept |= zip((row.id for row in found), encoded, strict=True)
-            there = [number for number in numbers if number in kept]
-            width = len(model.plan.encoder.counted)
-            return there, np.reshape([kept[number] for number in there], (-1, width))
+            kept = self._kept(name, model)
+            known = {number: kept[number] for number in numbers if number in kept}
+        new = [number for number in numbers if number not in known]
+        for start in range(0, len(new), AT_ONCE):
+            query = select(schema.rows.c.id, schema.rows.c.row)
+            found = self._store.rows(query.where(_among(new[start : start + AT_ONCE])))
+            encoded = model.plan.encode(rows_for(model, [row.row for row in found]))
+            read = dict(zip((row.id for row in found), encoded, strict=True))
+            self.keep(name, model, read)
+            known |= read
+        there = [number for number in numbers if number in known]
+        width = len(model.plan.encoder.counted)
+        return there, np.reshape([known[number] for number in there], (-1, width))
+
+    def keep(self, name: str, model: Model, rows: Mapping[int, np.ndarray]) -> None:
+        """Keep stored rows, by their numbers, that a model has encoded; the oldest make room."""
+        with self._lock:
+            kept = self._kept(name, model)
+            kept |= rows
+            for number in [*islice(kept, max(len(kept) - 2 * _STANDING, 0))]:
+                del kept[number]
+
+    def _kept(self, name: str, model: Model) -> dict[int, np.ndarray]:
+        if self._plans.get(name) is not model.plan:
+            self._plans[name], self._rows[name] = model.plan, {}
+        return self._rows[name]
 
 
 class Likeness:
@@ -451,13 +475,10 @@ class Alarms:
             for start in range(0, len(numbers), PIECE):  # others write meanwhile: they come first
                 live = self._ledger.in_use(name)[0]  # the newest, if that has changed
                 model, some = self._ledger.detector(live).model_, numbers[start : start + PIECE]
-                changed = [
-                    {"number": n, "now_version": live, **{f"now_{k}": v for k, v in one.items()}}
-                    for n, one in self._judged(model, name, some)
-                ]
+                changed = self._judged(model, name, some)
                 if changed:
                     with self._store.writing(synced=False) as connection:  # it can be done again
-                        connection.execute(_ONE_ROW.where(schema.rows.c.state != JUDGED), changed)
+                        _rewrite(connection, live, changed)
 
     def standing(self, name: str) -> dict[int, Said]:
         """What the live version says about the newest rows that nobody has judged, by number."""
@@ -485,6 +506,10 @@ class Alarms:
             return {n: Said(version, s, p, a, "" if a else NORMAL) for n, s, p, a in values}
         return {n: Said(version=version, **said) for n, said in self._judged(model, name, numbers)}
 
+    def keep_encoded(self, name: str, model: Model, rows: Mapping[int, np.ndarray]) -> None:
+        """Keep rows that were encoded to be scored: to refresh them, none is read again."""
+        self._encoded.keep(name, model, rows)
+
     def _judged(self, model: Model, name: str, numbers: Sequence[int]) -> list[tuple[int, Any]]:
         """The verdicts of a model on rows that are stored, with the numbers of these."""
         last, known = self._named
@@ -500,6 +525,25 @@ class Alarms:
         """Drop rows from memory, once the store no longer has some of them."""
         self._named = None, {}
         self._likeness, self._encoded = Likeness(), _Encoded(self._store)
+
+
+def _rewrite(connection: Connection, version: int, said: Sequence[tuple[int, Any]]) -> None:
+    """Write what a version says of rows, unless they are judged, in one statement.
+
+    The driver would otherwise let other threads go first after each row.
+    """
+    names = ["now_version", *(f"now_{name}" for name in said[0][1])]
+    dialect, table = connection.dialect, schema.rows.c
+    types = {name: table[name].type.compile(dialect) for name in ("id", *names)}
+    of_new = {name: f"CAST(new.{name} AS {kind})" for name, kind in types.items()}
+    mark = "?" if dialect.paramstyle == "qmark" else "%s"
+    one = f"({', '.join([mark] * len(types))})"
+    connection.exec_driver_sql(
+        f"WITH new (id, {', '.join(names)}) AS (VALUES {', '.join([one] * len(said))}) "
+        f"UPDATE rows SET {', '.join(f'{name} = {of_new[name]}' for name in names)} "
+        f"FROM new WHERE rows.id = {of_new['id']} AND rows.state <> '{JUDGED}'",
+        tuple(value for number, one in said for value in (number, version, *one.values())),
+    )
 
 
 def _undecided(name: str, *columns: ColumnElement[Any]) -> Select[Any]:

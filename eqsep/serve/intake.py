@@ -15,7 +15,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
-from eqsep.serve.alarms import EXEMPT, OPEN
+from eqsep.serve.alarms import EXEMPT, OPEN, Alarms
 from eqsep.serve.exemptions import Exemption, in_force
 from eqsep.serve.ledger import Ledger, Row, entity_column, rows_for
 from eqsep.serve.store import Store, now
@@ -178,11 +178,18 @@ class Intake:
     """Scores rows by the live version, and stores alarms and a random share of the other rows."""
 
     def __init__(
-        self, store: Store, ledger: Ledger, watching: Watching, *, keep_quiet: float
+        self,
+        store: Store,
+        ledger: Ledger,
+        watching: Watching,
+        alarms: Alarms,
+        *,
+        keep_quiet: float,
     ) -> None:
         if not 0 <= keep_quiet <= 1:
             raise ParameterError("keep_quiet", expected="a share between 0 and 1", got=keep_quiet)
         self._store, self._ledger, self._watching = store, ledger, watching
+        self._alarms = alarms
         self._keep_quiet = keep_quiet
         self._rng = np.random.default_rng()
         self._n_quiet = 0  # stored since the oldest were last cleared
@@ -230,6 +237,9 @@ class Intake:
                 answers = self._stored(connection, name, live, scored, entity)
                 runs.save()
         if scored.verdicts is not None:
+            places = {a.id: i for i, a in enumerate(answers) if a.id is not None}
+            kept = scored.encoded[[*places.values()]]  # a copy: a view would keep all rows
+            self._alarms.keep_encoded(name, model, dict(zip(places, kept, strict=True)))
             self._watching.update(name, live, scored.good, scored.encoded, scored.verdicts)
         return _spread(scored.rows, answers)
 

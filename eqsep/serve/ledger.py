@@ -199,8 +199,16 @@ def done(detector: Detector, operation: str, more: Lesson | Detector) -> Learnt:
             rows, labels = rows_for(model, more.rows), _labels_for(model, more.labels)
             change = made.partial_fit if operation == LEARN else made.forget
             change(rows, labels, judged=more.judged)
+            if set(more.labels) == {NORMAL}:  # of kinds, the model has learnt nothing new
+                made.with_model(_with_judges(made.model_, of=model))
     messages = (str(one.message) for one in caught if issubclass(one.category, EqsepWarning))
     return made, tuple(dict.fromkeys(messages))
+
+
+def _with_judges(model: Model, *, of: Model) -> Model:
+    """A model with the judges of another that knows the same rows of kinds: they grow slowly."""
+    judges = of.namer.judges
+    return model if judges is None else replace(model, namer=model.namer.with_judges(judges))
 
 
 def learnt_from(model: Model, lesson: Lesson) -> Evidence:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import fields
@@ -44,14 +45,28 @@ class Store:
     def __init__(self, url: str) -> None:
         self.engine = _engine(url)
         self._could_write = True  # when it was last tried
+        self._writer = threading.Lock()
         _migrate(self.engine)
 
     @contextmanager
     def writing(self, *, synced: bool = True) -> Iterator[sa.Connection]:
         """A transaction; a power cut can undo those not `synced` at the end, but no part of one."""
-        with self._connected(synced=synced) as connection, connection.begin():
+        with self._turn(), self._connected(synced=synced) as connection, connection.begin():
             yield connection
         self._could_write = True
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for other writers of this process: SQLite would sleep, longer each time."""
+        if self.engine.dialect.name != "sqlite":
+            yield
+            return
+        if not self._writer.acquire(timeout=float(_PATIENCE)):
+            raise Unavailable("The database is unavailable: others are writing.")
+        try:
+            yield
+        finally:
+            self._writer.release()
 
     def reading(self) -> AbstractContextManager[sa.Connection]:
         """A connection that sees one state of the store."""

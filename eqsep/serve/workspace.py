@@ -58,8 +58,10 @@ class Workspace:
         self.store = Store(url)
         self.ledger = Ledger(self.store)  # models and their versions
         self.watching = Watching(self.store, self.ledger, workers=workers)
-        self.intake = Intake(self.store, self.ledger, self.watching, keep_quiet=keep_quiet)
         self.alarms = Alarms(self.store, self.ledger)
+        self.intake = Intake(
+            self.store, self.ledger, self.watching, self.alarms, keep_quiet=keep_quiet
+        )
         self.folding = Folding(self.store, self.ledger, self.alarms)  # alarms to incidents
         self.verdicts = Verdicts(self.store, self.ledger, self.alarms)
         self.exemptions = Exemptions(self.store, self.ledger, self.alarms)
