@@ -10,8 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from consoled import consoled, pump_rows
+from sqlalchemy import update
 
 from eqsep.errors import UserError
+from eqsep.serve import schema
 from eqsep.serve.notices import BACKOFF, DELIVERY, SIGNATURE, Subscription, signature
 from eqsep.serve.workspace import Workspace
 
@@ -163,7 +165,8 @@ def test_a_receiver_that_never_answers_is_given_up(ws, monkeypatch):
 def test_a_digest_has_all_events_and_is_sent_again_later(ws):
     with mail_server(refuses=1) as (server, mails):
         wanted = {"mail_from": "eqsep@plant.example", "mail_to": "ada@plant.example"}
-        told = Subscription(mail_server=server, min_score=0.2, hours=2, **wanted)
+        at_home = "https://eqsep.plant.example/"
+        told = Subscription(mail_server=server, min_score=0.2, hours=2, console=at_home, **wanted)
         ws.notices.subscribe("pumps", told, by="ada")
         at = time.time()
         rows = pump_rows((-7, -7), 6, seed=6, machine="m8")
@@ -183,7 +186,34 @@ def test_a_digest_has_all_events_and_is_sent_again_later(ws):
     assert mail["Subject"] == "eqsep: 4 notices for pumps"
     assert sum("alarms of m" in line for line in lines) == 2
     assert sum("leak: 1 alarm, highest score" in line for line in lines) == 1
-    assert "new kind: dry run  /m/pumps/inbox" in lines
+    assert "new kind: dry run  https://eqsep.plant.example/m/pumps/inbox" in lines
+
+
+def test_an_email_has_no_links_where_the_console_is_not_known(ws):
+    with mail_server() as (server, mails):
+        wanted = Subscription(mail_server=server, mail_from="eqsep@plant", mail_to="ada@plant")
+        ws.notices.subscribe("pumps", wanted, by="ada")
+        ws.notices.test("pumps")
+        ws.notices.tick()
+    assert mails[0].get_payload().splitlines() == ["a test"]
+
+
+def test_saving_the_same_again_loses_no_event(ws):
+    with receiver([]) as (url, came):
+        told = Subscription(url=url)
+        ws.notices.subscribe("pumps", told, by="ada")
+        number = ws.intake.take("pumps", pump_rows((6, 0), 1, seed=4))[0].id
+        ws.verdicts.give([number], "true", kind="dry run", by="ada")
+        ws.intake.take("pumps", pump_rows((-7, -7), 1, seed=5))
+        moved = told.model_copy(update={"console": "https://elsewhere.example"})
+        ws.notices.subscribe("pumps", moved, by="ada")
+        ws.notices.tick()
+        assert {json.loads(body)["event"] for *_, body in came} == {"incident", "new kind"}
+        came.clear()
+        ws.intake.take("pumps", pump_rows((6, 0), 1, seed=6, machine="m7"))
+        ws.notices.subscribe("pumps", Subscription(url=url, min_score=0.1), by="ada")
+        ws.notices.tick()
+    assert came == []
 
 
 def test_drift_is_told_and_what_is_not_wanted_is_not(ws):
@@ -221,10 +251,27 @@ def test_two_processes_tell_an_event_once(ws, url):
     assert len(came) == 1
 
 
+def test_a_notice_that_one_process_sends_late_is_not_sent_by_another(ws, url):
+    with receiver(["hangs"]) as (there, came):
+        ws.notices.subscribe("pumps", Subscription(url=there), by="ada")
+        ws.notices.test("pumps")
+        other, later = Workspace(url), time.time()
+        ws.store.write(update(schema.deliveries).values(due=later - 600))
+        slow = threading.Thread(target=ws.notices.tick, args=[later - 500])  # a long look
+        slow.start()
+        while not came:
+            time.sleep(0.01)
+        other.notices.tick()
+        slow.join()
+        other.close()
+    assert len(came) == 1
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
         {"url": "file:///etc/passwd"},
+        {"console": "javascript:alert(1)"},
         {"url": "https://"},
         {"url": "http://[::1"},
         {"url": "http://host/a b"},

@@ -63,10 +63,12 @@ class Subscription(Asked):
     mail_from: Address = ""
     mail_to: Address = ""  # one or more, with commas between them
     hours: Annotated[float, Field(gt=0, le=168)] = 24.0  # between digests
+    console: Address = ""  # where readers of e-mails reach the console; without it, no links
 
     def checked(self) -> "Subscription":
         """The same, or an error if it reaches nobody."""
-        for name, schemes in (("url", ("http", "https")), ("mail_server", _SCHEMES)):
+        of_web = ("http", "https")
+        for name, schemes in (("url", of_web), ("console", of_web), ("mail_server", _SCHEMES)):
             text = getattr(self, name)
             try:
                 there = urlsplit(text)
@@ -81,6 +83,10 @@ class Subscription(Asked):
         if not all(text.isprintable() and ("@" in text or not text) for text in mail[1:]):
             raise UserError(f"Expected e-mail addresses, got {self.mail_from!r}, {self.mail_to!r}.")
         return self
+
+    def tells_like(self, other: "Subscription") -> bool:
+        """Whether the same people get the same notices."""
+        return self == other.model_copy(update={"console": self.console})
 
     @property
     def channels(self) -> list[str]:
@@ -132,7 +138,10 @@ class Notices:
         return Subscription() if found is None else Subscription(**found.settings)
 
     def subscribe(self, name: str, wanted: Subscription, *, by: str) -> str:
-        """Tell others of what happens from now on; the secret that signs what a webhook gets."""
+        """Tell others of what happens from now on; the secret that signs what a webhook gets.
+
+        If nothing but the console's address has changed, they are told of what happened since.
+        """
         wanted.checked()
         known = list(self._ledger.live_detector(name).kinds_)
         table, secret = schema.subscriptions, secrets.token_hex(32)
@@ -143,6 +152,8 @@ class Notices:
             kept = connection.execute(select(table).where(mine)).first()
             if kept is not None and kept.settings.get("url") == wanted.url:
                 secret = kept.secret
+            if kept is not None and Subscription(**kept.settings).tells_like(wanted):
+                values |= {"known": kept.known, "at": kept.at}
             connection.execute(delete(table).where(mine))
             connection.execute(insert(table).values(model=name, secret=secret, **values))
             failed = update(schema.deliveries).filter_by(model=name, state=WAITING)
@@ -248,7 +259,8 @@ class Notices:
         ids = [row.id for row in rows]
         mine = table.c.id.in_(ids) & (table.c.state == WAITING) & (table.c.due <= at)
         with self._store.writing() as connection:
-            taken = connection.execute(update(table).where(mine).values(due=at + _LEASE))
+            until = max(at, now()) + _LEASE  # many were sent since this look began
+            taken = connection.execute(update(table).where(mine).values(due=until))
             if taken.rowcount != len(rows):
                 connection.rollback()  # another process sends them
                 return
@@ -289,7 +301,7 @@ class Notices:
         message["From"], message["To"] = wanted.mail_from, wanted.mail_to
         count = "1 notice" if len(rows) == 1 else f"{len(rows)} notices"
         message["Subject"] = f"eqsep: {count} for {rows[0].model}"
-        message.set_content("".join(_line(_payload(row)) for row in rows))
+        message.set_content("".join(_line(_payload(row), wanted.console) for row in rows))
         host, port = server.hostname or "", server.port or _SCHEMES[server.scheme]
         secure = ssl.create_default_context()
         try:
@@ -314,12 +326,13 @@ def _reason(error: Exception) -> str:
     return f"{type(inner).__name__}: {getattr(inner, 'strerror', None) or 'no answer'}"
 
 
-def _line(notice: dict[str, Any]) -> str:
-    """A notice in an e-mail."""
+def _line(notice: dict[str, Any], console: str) -> str:
+    """A notice in an e-mail, with a link where the address of the console is known."""
     detail = notice["detail"]
     n, entity = detail.get("n_alarms"), detail.get("entity")
     counted = ("1 alarm" if n == 1 else f"{n} alarms") + (f" of {entity}" if entity else "")
-    return f"{_WORDS[notice['event']].format(counted=counted, **detail)}  {notice['path']}\n"
+    link = f"  {console.rstrip('/')}{notice['path']}" if console else ""
+    return f"{_WORDS[notice['event']].format(counted=counted, **detail)}{link}\n"
 
 
 def _payload(row: Any) -> dict[str, Any]:

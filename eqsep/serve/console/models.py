@@ -138,6 +138,7 @@ def _add_settings(pages: Pages) -> None:
             if chosen is not None:
                 wanted = ws.notices.subscription(chosen)
                 values |= {"notices": wanted, "mail_server": _without_password(wanted.mail_server)}
+                values["console"] = wanted.console or f"{request.base_url}".rstrip("/")
                 values["deliveries"] = ws.notices.deliveries(chosen, limit=20)
         return pages.show(request, "settings.html", heading="Settings", **values)
 
@@ -173,15 +174,16 @@ def _add_settings(pages: Pages) -> None:
 
     @form("/m/{model}/notices")
     def subscribe(by: Admin, model: str, form: Posted) -> Values:
-        names = ("url", "min_score", "mail_server", "mail_from", "mail_to", "hours")
+        names = ("url", "min_score", "mail_server", "mail_from", "mail_to", "hours", "console")
         given: Values = dict(zip(names, fields(form, *names), strict=True))
         kept = ws.notices.subscription(model).mail_server
         if given["mail_server"] == _without_password(kept):
             given["mail_server"] = kept
         wanted = read(Subscription, given | {"events": form.getlist("event")})
+        is_same = ws.notices.subscription(model).tells_like(wanted)
         secret = ws.notices.subscribe(model, wanted, by=by)
         signed = f" Requests are signed with the secret {secret}" if wanted.url else ""
-        return {"said": f"Saved for events from now on.{signed}"}
+        return {"said": f"Saved{'' if is_same else ' for events from now on'}.{signed}"}
 
     @form("/m/{model}/notices/test")
     def test(by: Admin, model: str) -> Values:
