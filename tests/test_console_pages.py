@@ -618,6 +618,22 @@ def test_a_kind_is_renamed_on_the_page_of_the_model(console, client):
     assert len(open_alarms(console, kind="leak")) == 3
 
 
+def test_merging_kinds_says_what_it_does_and_asks_first(console, client):
+    alarms = open_alarms(console, kind="unseen")[:2]
+    console.ws.verdicts.give([a.id for a in alarms], "true", kind="dry run", by="ada")
+    before, kinds = console.ws.ledger.live("pumps"), console.ws.alarms.kinds("pumps")
+    learnt = console.ws.ledger.live_detector("pumps").model_.namer.learnt_by_kind
+    asked = post(client, "/m/pumps/kinds", old="dry run", new=" leak ").text
+    assert "Merge dry run into leak?" in asked
+    for kind in ("dry run", "leak"):
+        there = f'{learnt[kind]:g}</td><td class="number">{kinds.get(kind, 0)}</td>'
+        assert re.search(rf">{kind}<.*{there}", asked), kind
+    assert console.ws.ledger.live("pumps") == before  # nothing is done yet
+    page = post(client, "/m/pumps/kinds", old="dry run", new="leak", confirmed="yes").text
+    assert "dry run is now leak" in page
+    assert console.ws.ledger.live_detector("pumps").kinds_ == ("leak",)
+
+
 def test_those_who_only_look_have_no_forms_and_may_not_post(console):
     looks = signed_in(console, "view")
     page = looks.get("/m/pumps/inbox").text

@@ -100,6 +100,15 @@ class Given:
     version: Version
 
 
+@dataclass(frozen=True)
+class Merging:
+    """Two kinds that would become one, named as the second, and what there is of each."""
+
+    kinds: tuple[str, str]
+    learnt: tuple[float, float]  # the weight of the rows
+    open: tuple[int, int]  # alarms
+
+
 def fits_now(model: Model, alarm: Alarm) -> dict[str, Fit]:
     """How well a row fits each kind by a model, the best first."""
     return dict(sorted(_fits(model, model, alarm).items(), key=lambda one: -(one[1].after or 0.0)))
@@ -314,6 +323,19 @@ class Verdicts:
         """Give a kind another name, or that of another kind: both become one."""
         known = [kind for kind in self._ledger.live_detector(model).kinds_ if kind != old]
         return self._ledger.rename(model, old, _kind(new, known=known), by=by)
+
+    def merging(self, model: str, old: str, new: str) -> Merging | None:
+        """What a new name for a kind would merge; None if no other kind has that name."""
+        learnt = self._ledger.live_detector(model).model_.namer.learnt_by_kind
+        kinds = old, _kind(new, known=[kind for kind in learnt if kind != old])
+        if not {*kinds} <= learnt.keys() or kinds[0] == kinds[1]:
+            return None
+        counted = self._alarms.kinds(model)
+        return Merging(
+            kinds=kinds,
+            learnt=(learnt[kinds[0]], learnt[kinds[1]]),
+            open=(counted.get(kinds[0], 0), counted.get(kinds[1], 0)),
+        )
 
     def renamed(self, model: str) -> dict[str, str]:
         """Names that kinds had before, each with the name that the kind has now."""

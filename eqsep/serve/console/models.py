@@ -38,8 +38,12 @@ def add_routes(pages: Pages) -> None:
         return {"live": live, "shadow": shadow} | facts | versions
 
     @routes.post("/m/{model}/kinds")
-    def rename(by: Judge, model: str, form: Posted) -> Response:
-        old, new = fields(form, "old", "new")
+    def rename(request: Request, by: Judge, model: str, form: Posted) -> Response:
+        old, new, confirmed = fields(form, "old", "new", "confirmed")
+        merging = None if confirmed else ws.verdicts.merging(model, old, new)
+        if merging is not None:
+            values: Values = {"panel": "panel_merge.html", "merging": merging}
+            return pages.show(request, "panel_page.html", heading="Model", **values)
         ws.verdicts.rename(model, old, new, by=by)
         return go(model, "model")
 
