@@ -1,5 +1,6 @@
 """What the service keeps: models as logs, rows, verdicts, people; on SQLite and PostgreSQL."""
 
+import copy
 import sqlite3
 import threading
 import time
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from numpy.testing import assert_array_equal
 from sqlalchemy import select
 
 from eqsep import Detector
@@ -93,6 +95,31 @@ def test_a_database_of_the_first_release_gets_the_tables_of_today(tmp_path):
         assert compare_metadata(context, schema.metadata) == []
         assert connection.execute(select(schema.people.c.name)).scalars().all() == ["ada"]
     store.close()
+
+
+def test_normal_rows_grow_no_judges_of_kinds(work, detector, monkeypatch):
+    """The names and their probabilities are those of judges that would grow again."""
+    grown, of = [], Judges.of
+    monkeypatch.setattr(Judges, "of", lambda *a, **k: grown.append(1) or of(*a, **k))
+    normal, spilt = rows_at((0, 5), 3), rows_at((0, -5), 3)
+    seen = [
+        without_card(rows) for rows in (normal, spilt, rows_at((6, 0), 30), rows_at((4, 0), 30))
+    ]
+    work.ledger.learn("pump", Lesson(normal, ["normal"] * 3, True), by="ada")
+    work.intake.score("pump", [row for rows in seen for row in rows])
+    assert not grown
+    work.ledger.learn("pump", Lesson(spilt, ["spill"] * 3, True), by="ada")
+    work.ledger.learn("pump", Lesson(normal, ["normal"] * 3, True), by="ada")
+    assert len(grown) == 1
+    by_hand = copy.copy(detector).partial_fit(seen[0], ["normal"] * 3, judged=True)
+    by_hand.partial_fit(seen[1], ["spill"] * 3, judged=True)
+    by_hand.partial_fit(seen[0], ["normal"] * 3, judged=True)
+    live = work.ledger.live_detector("pump")
+    for rows in seen:
+        found = zip(live.model_.verdicts(rows), by_hand.model_.verdicts(rows), strict=True)
+        for one, other in found:
+            assert_array_equal(one, other)
+    assert len(grown) > 1
 
 
 def test_a_version_can_be_had_again_with_the_same_bits(work, url, monkeypatch):

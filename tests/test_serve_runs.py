@@ -268,3 +268,24 @@ def test_rows_that_do_not_say_their_group_are_scored_and_not_watched(url):
     scores(work.intake.take("plant", new))
     assert work.watching.status("plant").martingale is not None
     work.close()
+
+
+def test_rows_are_scored_again_as_they_came_as_a_process_does_that_reads_them(work, url):
+    """What was encoded to be scored, with windows and missing values, is kept for that."""
+    new = as_rows(sensors(seed=3, n_runs=2))
+    new[3]["flow"] = None
+    taken = [answer.id for answer in work.intake.take("plant", new)]
+    work.verdicts.give(taken[:5], "false alarm", by="ada")
+    live = work.ledger.live("plant").id
+    other = Workspace(url)
+    for named in (True, False):
+        found = [
+            one.alarms.said_by(one.ledger.detector(live).model_, live, "plant", taken, named=named)
+            for one in (work, other)
+        ]
+        assert found[0] == found[1]
+    assert [*found[0]] == taken
+    standing = work.alarms.standing("plant")
+    assert standing == other.alarms.standing("plant")
+    assert {said.version for said in standing.values()} == {live}
+    other.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -62,6 +63,20 @@ def test_threads_take_turns_at_a_database_in_memory():
 
     with ThreadPoolExecutor(4) as threads:
         assert [*threads.map(write, range(100))] == [1] * 100
+
+
+def test_threads_wait_for_each_other_and_not_in_the_database(tmp_path):
+    """SQLite, which waits here for no writer, would refuse the second."""
+    store, table = Store(f"sqlite:///{tmp_path / 'eqsep.db'}?timeout=0"), schema.monitors
+
+    def write(n):
+        with store.writing() as connection:
+            connection.execute(insert(table).values(model=f"{n}", worker="", at=0.0, state=b""))
+            time.sleep(0.02)
+
+    with ThreadPoolExecutor(4) as threads:
+        assert [*threads.map(write, range(12))] == [None] * 12
+    store.close()
 
 
 def test_a_full_disk_is_told(tmp_path):
