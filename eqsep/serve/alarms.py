@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from sqlalchemy import (
     ColumnElement,
-    Connection,
+    Dialect,
     Select,
     String,
     and_,
@@ -477,8 +477,9 @@ class Alarms:
                 model, some = self._ledger.detector(live).model_, numbers[start : start + PIECE]
                 changed = self._judged(model, name, some)
                 if changed:
+                    rewriting = _rewriting(self._store.engine.dialect, live, changed)
                     with self._store.writing(synced=False) as connection:  # it can be done again
-                        _rewrite(connection, live, changed)
+                        connection.exec_driver_sql(*rewriting)
 
     def standing(self, name: str) -> dict[int, Said]:
         """What the live version says about the newest rows that nobody has judged, by number."""
@@ -527,23 +528,24 @@ class Alarms:
         self._likeness, self._encoded = Likeness(), _Encoded(self._store)
 
 
-def _rewrite(connection: Connection, version: int, said: Sequence[tuple[int, Any]]) -> None:
-    """Write what a version says of rows, unless they are judged, in one statement.
+def _rewriting(
+    dialect: Dialect, version: int, said: Sequence[tuple[int, Any]]
+) -> tuple[str, tuple[Any, ...]]:
+    """A statement that writes what a version says of rows, unless they are judged, and its values.
 
-    The driver would otherwise let other threads go first after each row.
+    It is one for all rows: after each of several, a driver lets other threads go first.
     """
     names = ["now_version", *(f"now_{name}" for name in said[0][1])]
-    dialect, table = connection.dialect, schema.rows.c
+    table, mark = schema.rows.c, "?" if dialect.paramstyle == "qmark" else "%s"
     types = {name: table[name].type.compile(dialect) for name in ("id", *names)}
     of_new = {name: f"CAST(new.{name} AS {kind})" for name, kind in types.items()}
-    mark = "?" if dialect.paramstyle == "qmark" else "%s"
     one = f"({', '.join([mark] * len(types))})"
-    connection.exec_driver_sql(
+    statement = (
         f"WITH new (id, {', '.join(names)}) AS (VALUES {', '.join([one] * len(said))}) "
         f"UPDATE rows SET {', '.join(f'{name} = {of_new[name]}' for name in names)} "
-        f"FROM new WHERE rows.id = {of_new['id']} AND rows.state <> '{JUDGED}'",
-        tuple(value for number, one in said for value in (number, version, *one.values())),
+        f"FROM new WHERE rows.id = {of_new['id']} AND rows.state <> '{JUDGED}'"
     )
+    return statement, tuple(v for number, one in said for v in (number, version, *one.values()))
 
 
 def _undecided(name: str, *columns: ColumnElement[Any]) -> Select[Any]:
