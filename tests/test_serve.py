@@ -97,6 +97,49 @@ def test_a_database_of_the_first_release_gets_the_tables_of_today(tmp_path):
     store.close()
 
 
+def test_rows_that_come_as_a_version_becomes_live_do_not_learn_it_again(work, monkeypatch):
+    learnt, asked, keep, done = [], [], work.ledger._keep, ledgers.done
+    monkeypatch.setattr(ledgers, "done", lambda *given: learnt.append(1) or done(*given))
+
+    def keep_late(number, detector):
+        if not asked:
+            asked.append(threading.Thread(target=scores, args=(work, rows_at((0, 0), 1))))
+            asked[0].start()
+            asked[0].join(0.5)  # it sees the new version, which is in the database
+        keep(number, detector)
+
+    monkeypatch.setattr(work.ledger, "_keep", keep_late)
+    work.ledger.learn("pump", Lesson(rows_at((0, 5), 2), ["spill"] * 2, True), by="ada")
+    asked[0].join()
+    assert len(learnt) == 1
+
+
+def test_a_version_that_is_made_again_does_not_hold_up_those_in_memory(work, monkeypatch):
+    for i in range(2):
+        work.ledger.learn("pump", Lesson(rows_at((0, 5 + i), 2), ["spill"] * 2, True), by="ada")
+    live, before = (version.id for version in work.ledger.versions("pump")[:2])
+    work.ledger.forget_kept()
+    work.ledger.detector(live)
+    begun, ends, done = threading.Event(), threading.Event(), ledgers.done
+
+    def slowly(*given):
+        begun.set()
+        assert ends.wait(30)
+        return done(*given)
+
+    monkeypatch.setattr(ledgers, "done", slowly)
+    making = threading.Thread(target=work.ledger.detector, args=(before,))
+    making.start()
+    assert begun.wait(30)
+    asking = threading.Thread(target=work.ledger.detector, args=(live,))
+    asking.start()
+    asking.join(5)
+    assert not asking.is_alive()
+    ends.set()
+    making.join()
+    asking.join()
+
+
 def test_normal_rows_grow_no_judges_of_kinds(work, detector, monkeypatch):
     """The names and their probabilities are those of judges that would grow again."""
     grown, of = [], Judges.of

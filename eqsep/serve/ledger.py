@@ -273,7 +273,8 @@ class Ledger:
         self._store = store
         self._detectors: OrderedDict[int, Detector] = OrderedDict()
         self._previewed: tuple[int, Lesson, Learnt] | None = None
-        self._lock, self._learning = threading.RLock(), threading.Lock()
+        self._lock, self._learning = threading.Lock(), threading.Lock()
+        self._making = threading.RLock()  # a version that is made may need others
 
     def names(self) -> list[str]:
         """The names of the models."""
@@ -393,15 +394,18 @@ class Ledger:
 
     def detector(self, number: int) -> Detector:
         """The detector of a version. It is shared: copy it before you change it."""
-        with self._lock:
-            if number not in self._detectors:
-                self._keep(number, self._made(number))
-            self._detectors.move_to_end(number)
-            return self._detectors[number]
+        found = self.at_hand(number)
+        if found is None:
+            with self._making:  # those who ask for versions in memory do not wait
+                found = self.at_hand(number) or self._made(number)
+                self._keep(number, found)
+        return found
 
     def at_hand(self, number: int) -> Detector | None:
         """The detector of a version, if it is in memory."""
         with self._lock:
+            if number in self._detectors:
+                self._detectors.move_to_end(number)
             return self._detectors.get(number)
 
     def learnt(self, number: int, lesson: Lesson) -> Learnt:
@@ -490,21 +494,24 @@ class Ledger:
             model = detector.model_  # the first row that it names, and its hash, take it long
             model.judge(model.plan.terms.landmarks[:1], threshold=-np.inf)
             change = replace(change, digest=digest(model))
-            with self._store.writing() as connection:
-                number = _write(connection, name, change, detector, parent)
-                made_live = _changed(name, live=number).where(schema.models.c.live == parent)
-                if not connection.execute(made_live).rowcount:
-                    connection.rollback()  # somebody else was first
-                    continue
-                settings = _settings(connection, name)
-                if set(detector.kinds_) - set(settings.get(KINDS, ())):
-                    connection.execute(_changed(name, settings=_placed(settings, detector.kinds_)))
-                if within is not None:
-                    within(connection, number, detector)
-                else:
-                    what = {"model": name, "version": number}
-                    connection.execute(audit_entry(change.by, change.operation, **what))
-            self._keep(number, detector)
+            with self._making:  # those who see that it is live find it in memory
+                with self._store.writing() as connection:
+                    number = _write(connection, name, change, detector, parent)
+                    made_live = _changed(name, live=number).where(schema.models.c.live == parent)
+                    if not connection.execute(made_live).rowcount:
+                        connection.rollback()  # somebody else was first
+                        continue
+                    settings = _settings(connection, name)
+                    if set(detector.kinds_) - set(settings.get(KINDS, ())):
+                        connection.execute(
+                            _changed(name, settings=_placed(settings, detector.kinds_))
+                        )
+                    if within is not None:
+                        within(connection, number, detector)
+                    else:
+                        what = {"model": name, "version": number}
+                        connection.execute(audit_entry(change.by, change.operation, **what))
+                self._keep(number, detector)
             return replace(self.version(number), warnings=warned)
         raise Conflict(
             f"Others changed the model {name!r} {ATTEMPTS} times in the meantime, so nothing was "
@@ -517,8 +524,9 @@ class Ledger:
         with self._store.reading() as connection:
             for before in reversed(lineage(connection, number)):
                 row = _entry(connection, before)
-                if before in self._detectors or row.depth == 0:
-                    detector = self._detectors.get(before) or _content(connection, before)
+                kept = self.at_hand(before)
+                if kept is not None or row.depth == 0:
+                    detector = kept or _content(connection, before)
                     break
                 later.append(row)
         for row in reversed(later):
