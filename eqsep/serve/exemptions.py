@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from eqsep.errors import UserError
 from eqsep.serve import schema
-from eqsep.serve.alarms import EXEMPT, OPEN, Alarms
+from eqsep.serve.alarms import EXEMPT, OPEN, REOPENED, Alarms
 from eqsep.serve.ledger import Ledger, Row
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Missing, Store, columns_of, now
@@ -77,7 +77,10 @@ def in_force(connection: Connection, name: str) -> list[Exemption]:
 
 
 class Exemptions:
-    """Keeps expected alarms in a state of their own, until a time or until that is revoked."""
+    """Keeps expected alarms in a state of their own, until a time or until that is revoked.
+
+    Alarms whose exemption has ended are open again when somebody next looks (`Alarms.refresh`).
+    """
 
     def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
         self._store, self._ledger, self._alarms = store, ledger, alarms
@@ -124,6 +127,5 @@ class Exemptions:
             if not connection.execute(ended).rowcount:
                 raise Missing(f"Model {name!r} has no exemption {number} to revoke.")
             kept = (rows.c.exemption == number) & (rows.c.state == EXEMPT)
-            again = {"state": OPEN, "exemption": None, "now_version": 0}  # to be scored again
-            connection.execute(update(rows).where(kept).values(**again))
+            connection.execute(update(rows).where(kept).values(**REOPENED))
             connection.execute(audit_entry(by, "exemption revoked", model=name, id=number))
