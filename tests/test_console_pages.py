@@ -658,6 +658,22 @@ def test_an_admin_issues_and_revokes_tokens(console, client):
     assert ">token issued<" in client.get("/settings").text
 
 
+def test_replacing_a_token_is_asked_first(console, client):
+    token = console.ws.people.issue("fay", "judge", by="test")
+    asked = post(client, "/settings/tokens", name=" fay ", role="view", days="3").text
+    assert "fay already has a token (judge): replace it?" in asked
+    assert_no_inline(asked)
+    assert console.ws.people.check(token).role == "judge"  # nothing is done yet
+    for name, value in {"name": "fay", "role": "view", "days": "3", "replace": "yes"}.items():
+        assert f'<input type="hidden" name="{name}" value="{value}">' in asked
+    page = post(client, "/settings/tokens", name="fay", role="view", replace="yes").text
+    assert "A token for fay, shown once" in page
+    assert console.ws.people.check(token) is None
+    own = post(client, "/settings/tokens", name="admin", role="view", replace="yes")
+    assert (own.status_code, "admin is the last admin" in own.text) == (422, True)
+    console.ws.people.revoke("fay", by="test")
+
+
 def test_the_settings_are_those_of_the_model_that_one_looks_at(client):
     page = client.get("/m/pumps/model").text
     assert 'href="/settings?model=pumps"' in page
