@@ -578,7 +578,13 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     assert 'name="entity" value="m2"' in page
     assert re.findall(r"<option>(heat|load|machine)</option>", page) == ["heat", "load"]
     fields = {"entity": "m2", "column": "heat", "low": "5", "high": "", "days": "7", "note": VALUE}
-    told = post(client, "/m/pumps/exemptions", **fields).text
+    asked = post(client, "/m/pumps/exemptions", **fields).text
+    assert "Alarms of m2, with heat from 5 up, without an upper end, stay out" in asked
+    assert "3 open alarms would leave the inbox, 3 of them named with a known kind." in asked
+    assert re.search(r">leak</span> 3 alarms<", asked)
+    assert_no_inline(asked)
+    assert console.ws.exemptions.all("pumps") == []  # nothing is done yet
+    told = post(client, "/m/pumps/exemptions", **fields, confirmed="yes").text
     assert "3 open alarms left the inbox" in told
     assert '<a href="/m/pumps/verdicts#exempt-title">See or revoke' in told
     page = client.get(f"/m/pumps/alarms/{alarm.id}").text
