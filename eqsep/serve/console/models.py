@@ -132,7 +132,14 @@ def _add_settings(pages: Pages) -> None:
         names = ws.ledger.names()
         chosen = request.path_params.get("model") or request.query_params.get("model")
         chosen = chosen or next(iter(names), None)
-        values: Values = {"token": "", "issued_to": "", "said": "", "replaced": None} | said
+        values: Values = {
+            "token": "",
+            "issued_to": "",
+            "said": "",
+            "replaced": None,
+            "revoking": None,
+        }
+        values |= said
         values |= {"model": chosen, "roles": ROLES, "gap": GAP}
         if chosen is not None:
             nothing = {"entity": None, "time": None, "gap": None}
@@ -164,6 +171,9 @@ def _add_settings(pages: Pages) -> None:
     @form("/settings/revoke")
     def revoke(by: Admin, form: Posted) -> Values:
         name = str(form.get("name", ""))
+        known = None if form.get("confirmed") else ws.people.holder(name)
+        if known is not None:
+            return {"revoking": known}
         ws.people.revoke(name, by=by)
         return {"said": f"The token of {name} is revoked."}
 
