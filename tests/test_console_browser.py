@@ -549,6 +549,28 @@ def test_pages_fit_are_labelled_and_show_the_focus(served, page, paths, schemes)
             assert focus != "none", path
 
 
+def test_long_names_wrap_and_long_text_is_counted_and_refused(served, page):
+    served.console.ws.people.issue("a" * 60, "view", by="test")
+    served.console.ws.people.sign_in(served.console.ws.people.holder("a" * 60), address="here")
+    for width in (390, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.goto("/settings")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        for card in page.locator(".pair > .card").all():
+            assert card.evaluate("(e) => e.scrollWidth - e.clientWidth") <= 0
+    name = page.locator("input[name=name]:visible")
+    name.fill("b" * 10)
+    assert page.locator("[data-count]").count() == 0
+    name.press_sequentially("b" * 51)
+    assert page.get_by_text("Too long: 61 of at most 60 characters").is_visible()
+    page.get_by_role("button", name="Issue a token").click()
+    assert page.locator(".secret").count() == 0
+    assert len(name.input_value()) == 61
+    name.press("Backspace")
+    assert page.get_by_text("60 of at most 60 characters").is_visible()
+    served.console.ws.people.revoke("a" * 60, by="test")
+
+
 # What somebody who hears the page would miss: names of controls, captions, the order of headings.
 UNHEARD = """() => {
   const wrong = [];

@@ -555,6 +555,7 @@ def test_an_admin_sets_who_is_told_and_sees_what_was_sent(console, client):
     assert console.ws.notices.subscription("pumps").mail_server == server
     page = post(client, "/m/pumps/notices/test").text
     assert page.count(">waiting") == 2
+    assert (page.count("first attempt "), page.count("next attempt ")) == (2, 0)
     console.ws.notices.tick()
     page = client.get("/settings?model=pumps").text
     assert "1 attempt: ConnectionRefusedError: Connection refused" in page
@@ -578,7 +579,13 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     assert 'name="entity" value="m2"' in page
     assert re.findall(r"<option>(heat|load|machine)</option>", page) == ["heat", "load"]
     fields = {"entity": "m2", "column": "heat", "low": "5", "high": "", "days": "7", "note": VALUE}
-    told = post(client, "/m/pumps/exemptions", **fields).text
+    asked = post(client, "/m/pumps/exemptions", **fields).text
+    assert "Alarms of m2, with heat from 5 up, without an upper end, stay out" in asked
+    assert "3 open alarms would leave the inbox, 3 of them named with a known kind." in asked
+    assert re.search(r">leak</span> 3 alarms<", asked)
+    assert_no_inline(asked)
+    assert console.ws.exemptions.all("pumps") == []  # nothing is done yet
+    told = post(client, "/m/pumps/exemptions", **fields, confirmed="yes").text
     assert "3 open alarms left the inbox" in told
     assert '<a href="/m/pumps/verdicts#exempt-title">See or revoke' in told
     page = client.get(f"/m/pumps/alarms/{alarm.id}").text
@@ -653,9 +660,46 @@ def test_an_admin_issues_and_revokes_tokens(console, client):
     token = re.search(r'class="secret">([^<]+)<', page)[1]
     assert console.ws.people.check(token).role == "judge"
     assert token not in client.get("/settings").text
-    post(client, "/settings/revoke", name="eve")
+    asked = post(client, "/settings/revoke", name="eve").text
+    assert "Revoke the token of eve (judge)?" in asked
+    assert console.ws.people.check(token) is not None  # nothing is done yet
+    post(client, "/settings/revoke", name="eve", confirmed="yes")
     assert console.ws.people.check(token) is None
     assert ">token issued<" in client.get("/settings").text
+
+
+def test_replacing_a_token_is_asked_first(console, client):
+    token = console.ws.people.issue("fay", "judge", by="test")
+    asked = post(client, "/settings/tokens", name=" fay ", role="view", days="3").text
+    assert "fay already has a token (judge): replace it?" in asked
+    assert_no_inline(asked)
+    assert console.ws.people.check(token).role == "judge"  # nothing is done yet
+    for name, value in {"name": "fay", "role": "view", "days": "3", "replace": "yes"}.items():
+        assert f'<input type="hidden" name="{name}" value="{value}">' in asked
+    page = post(client, "/settings/tokens", name="fay", role="view", replace="yes").text
+    assert "A token for fay, shown once" in page
+    assert console.ws.people.check(token) is None
+    own = post(client, "/settings/tokens", name="admin", role="view", replace="yes")
+    assert (own.status_code, "admin is the last admin" in own.text) == (422, True)
+    console.ws.people.revoke("fay", by="test")
+
+
+def test_who_is_signed_out_is_told_why(console):
+    console.tokens["gone"] = console.ws.people.issue("gone", "judge", by="test")
+    client = signed_in(console, "gone")
+    assert "You were signed out" not in client.get("/login").text
+    console.ws.people.revoke("gone", by="test")
+    fields, script = {"id": "1", "choice": "kind:leak"}, {"HX-Request": "true"}
+    answer = client.post("/m/pumps/verdicts", data=fields, headers=script)
+    there = answer.headers["HX-Redirect"]
+    assert "You were signed out: your token was revoked" in client.get(there).text
+    assert "You were signed out" not in TestClient(console.app, base_url=HOME).get("/").text
+
+
+def test_the_audit_log_leaves_out_what_is_missing(console, client):
+    console.ws.people.log("ada", "verdict", rows=[1], kind=None, version=None)
+    page = client.get("/settings").text
+    assert ("kind missing" in page, "version missing" in page) == (False, False)
 
 
 def test_the_settings_are_those_of_the_model_that_one_looks_at(client):

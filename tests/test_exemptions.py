@@ -14,6 +14,7 @@ from eqsep.serve.ledger import Lesson
 from eqsep.serve.notices import Subscription
 from eqsep.serve.store import Missing
 from eqsep.serve.verdicts import n_like_it
+from eqsep.serve.workspace import Workspace
 
 
 @pytest.fixture
@@ -58,7 +59,25 @@ def test_an_exemption_ends_by_itself(ws):
     with ws.store.writing() as connection:
         connection.execute(schema.exemptions.update().values(expires=time.time() - 1))
     ws.intake.take("pumps", pump_rows((-7, -7), 2, seed=6, machine="m5"))
-    assert n_open(ws, entity="m5") == 2
+    assert n_open(ws, entity="m5") == 4  # those that were exempt, too
+
+
+def test_alarms_of_an_ended_exemption_are_open_again_also_in_another_process(ws, url):
+    made = ws.exemptions.add("pumps", Exempted(entity="m3", days=1), by="ada")
+    kept = ws.exemptions.add("pumps", Exempted(column="heat", low=5.0, days=1), by="ada")
+    assert ws.exemptions.covered("pumps") == {made.id: 12, kept.id: 3}
+    number = min(a.id for a in ws.alarms.history("pumps", "m3"))
+    with ws.store.writing() as connection:
+        mine = schema.exemptions.c.id == made.id
+        ended = schema.exemptions.update().where(mine).values(expires=time.time() - 1)
+        connection.execute(ended)
+    others = Workspace(url)
+    assert others.alarms.explained(number).state == "open"
+    assert n_open(others, state="exempt") == 3
+    assert n_open(others, entity="m3") == 12
+    assert others.folding.incidents("pumps", Filter(entity="m3")).n_alarms == 12
+    assert others.exemptions.covered("pumps") == {kept.id: 3}
+    others.close()
 
 
 def test_a_purge_leaves_no_exemption_and_no_notice_of_an_entity(ws):

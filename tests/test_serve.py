@@ -786,6 +786,29 @@ def test_people_have_roles_and_tokens_that_can_be_voided(work):
         work.people.issue("eve", "root", by="eve")
 
 
+def test_the_last_admin_stays_one(work):
+    token = work.people.issue("ada", "admin", by="root")
+    work.people.issue("bob", "judge", by="ada")
+    old = work.people.issue("carl", "admin", by="ada", days=1)
+    with work.store.writing() as connection:
+        mine = schema.people.c.name == "carl"
+        connection.execute(schema.people.update().where(mine).values(expires=time.time() - 1))
+    assert work.people.check(old) is None
+    for take in (
+        lambda: work.people.issue("ada", "view", by="ada"),
+        lambda: work.people.issue(" ada", "judge", by="eqsep serve token"),
+        lambda: work.people.revoke("ada", by="eqsep serve token"),
+    ):
+        with pytest.raises(UserError, match="ada is the last admin"):
+            take()
+    assert work.people.check(token).role == "admin"
+    renewed = work.people.issue("ada", "admin", by="ada")
+    assert work.people.check(renewed).role == "admin"
+    work.people.issue("bob", "admin", by="ada")
+    work.people.issue("ada", "view", by="bob")
+    assert work.people.holder("ada").role == "view"
+
+
 def test_a_model_that_cannot_be_served_is_refused(work, detector):
     with pytest.raises(UserError, match="already"):
         work.ledger.add("pump", detector, by="ada")

@@ -31,12 +31,13 @@ from eqsep.evaluation.promises import Share
 from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve import schema, texts
 from eqsep.serve.ledger import Ledger, Row, rows_for
-from eqsep.serve.store import Missing, Store, columns_of
+from eqsep.serve.store import Missing, Store, columns_of, now
 from eqsep.serve.texts import Asked, Text
 
 OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # states of a row
 EXEMPT = "exempt"  # another one: an alarm that an exemption keeps out of the inbox
 _STATES = (OPEN, UNSURE, JUDGED, EXEMPT)
+REOPENED = {"state": OPEN, "exemption": None, "now_version": 0}  # to be scored again
 TRUE, FALSE = "true", "false alarm"  # verdicts
 State = Literal["open", "unsure", "judged", "cleared", "quiet", "exempt"]  # asked for
 Word = Literal["true", "false alarm", "expected", "unsure"]  # a verdict
@@ -346,6 +347,7 @@ class Alarms:
 
     def explained(self, number: int) -> Alarm:
         """A row with the reasons for its score, by the version that scored it."""
+        self._release()
         alarm = self.get(number)
         if alarm.reasons is not None:
             return alarm
@@ -469,6 +471,7 @@ class Alarms:
     def refresh(self, name: str) -> None:
         """Score the newest rows that nobody has judged again, if the live version is new."""
         with self._refreshing:
+            self._release()
             table, live = schema.rows, self._ledger.in_use(name)[0]
             query = _undecided(name, table.c.id).where(table.c.now_version != live)
             numbers = [row.id for row in self._store.rows(query)]
@@ -480,6 +483,14 @@ class Alarms:
                     rewriting = _rewriting(self._store.engine.dialect, live, changed)
                     with self._store.writing(synced=False) as connection:  # it can be done again
                         connection.exec_driver_sql(*rewriting)
+
+    def _release(self) -> None:
+        """Open alarms again whose exemption has ended; whichever process looks first does it."""
+        table, exemptions = schema.rows, schema.exemptions.c
+        ended = select(exemptions.id).where(exemptions.expires <= now())
+        kept = table.c.exemption.in_(ended) & (table.c.state == EXEMPT)
+        if self._store.first(select(table.c.id).where(kept).limit(1)) is not None:
+            self._store.write(update(table).where(kept).values(**REOPENED))
 
     def standing(self, name: str) -> dict[int, Said]:
         """What the live version says about the newest rows that nobody has judged, by number."""

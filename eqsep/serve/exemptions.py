@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from eqsep.errors import UserError
 from eqsep.serve import schema
-from eqsep.serve.alarms import EXEMPT, OPEN, Alarms
+from eqsep.serve.alarms import EXEMPT, OPEN, REOPENED, Alarm, Alarms
 from eqsep.serve.ledger import Ledger, Row
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Missing, Store, columns_of, now
@@ -40,6 +40,10 @@ class Exempted(Asked):
             raise UserError(f"Expected a range from low to high, got {self.low} to {self.high}.")
         return self
 
+    def covers(self, row: Row, entity: str | None) -> bool:
+        """Whether it exempts the alarm of a row."""
+        return _covers(self, row, entity)
+
 
 @dataclass(frozen=True)
 class Exemption:
@@ -59,13 +63,18 @@ class Exemption:
 
     def covers(self, row: Row, entity: str | None) -> bool:
         """Whether the alarm of a row is expected."""
-        if self.entity not in (None, entity) or self.column is None:
-            return self.entity in (None, entity)
-        try:
-            value = float(row[self.column])
-        except (KeyError, TypeError, ValueError):
-            return False
-        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+        return _covers(self, row, entity)
+
+
+def _covers(asked: Exempted | Exemption, row: Row, entity: str | None) -> bool:
+    """Whether a row meets all conditions of an exemption."""
+    if asked.entity not in (None, entity) or asked.column is None:
+        return asked.entity in (None, entity)
+    try:
+        value = float(row[asked.column])
+    except (KeyError, TypeError, ValueError):
+        return False
+    return (asked.low is None or value >= asked.low) and (asked.high is None or value <= asked.high)
 
 
 def in_force(connection: Connection, name: str) -> list[Exemption]:
@@ -77,31 +86,40 @@ def in_force(connection: Connection, name: str) -> list[Exemption]:
 
 
 class Exemptions:
-    """Keeps expected alarms in a state of their own, until a time or until that is revoked."""
+    """Keeps expected alarms in a state of their own, until a time or until that is revoked.
+
+    Alarms whose exemption has ended are open again when somebody next looks (`Alarms.refresh`).
+    """
 
     def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
         self._store, self._ledger, self._alarms = store, ledger, alarms
 
     def add(self, name: str, asked: Exempted, *, by: str) -> Exemption:
         """Exempt alarms, those that are open now among them."""
-        columns = self._ledger.live_detector(name).plan_.table_columns
-        if asked.column is not None and asked.column not in columns:
-            raise UserError(f"{asked.column!r} is not a column of the model {name!r}.")
-        table, rows = schema.exemptions, schema.rows
-        values = asked.checked().model_dump(exclude={"days"})
+        alarms, table, rows = self.covering(name, asked), schema.exemptions, schema.rows
+        values = asked.model_dump(exclude={"days"})
         values |= {"by": by, "at": now(), "expires": now() + asked.days * _DAY}
-        own = [] if asked.entity is None else [rows.c.entity == asked.entity]
-        alarms = self._alarms.rows(name, rows.c.state == OPEN, rows.c.now_alarm, *own, limit=_MOST)
         with self._store.writing() as connection:
             made = insert(table).values(model=name, **values).returning(table.c.id)
             exemption = Exemption(id=connection.execute(made).scalar_one(), **values)
-            ids = [alarm.id for alarm in alarms if exemption.covers(alarm.row, alarm.entity)]
+            ids = [alarm.id for alarm in alarms]
             mine = rows.c.id.in_(ids) & (rows.c.state == OPEN)
             exempt = {"state": EXEMPT, "exemption": exemption.id}
             connection.execute(update(rows).where(mine).values(**exempt))
             what = {"model": name, "id": exemption.id, "rows": len(ids), "days": asked.days}
             connection.execute(audit_entry(by, "exempted", **what))
         return exemption
+
+    def covering(self, name: str, asked: Exempted) -> list[Alarm]:
+        """The open alarms that an exemption would keep out of the inbox, the newest first."""
+        columns = self._ledger.live_detector(name).plan_.table_columns
+        if asked.column is not None and asked.column not in columns:
+            raise UserError(f"{asked.column!r} is not a column of the model {name!r}.")
+        covers, table = asked.checked().covers, schema.rows.c
+        own = [] if asked.entity is None else [table.entity == asked.entity]
+        self._alarms.refresh(name)
+        alarms = self._alarms.rows(name, table.state == OPEN, table.now_alarm, *own, limit=_MOST)
+        return [alarm for alarm in alarms if covers(alarm.row, alarm.entity)]
 
     def all(self, name: str) -> list[Exemption]:
         """All exemptions of a model, the newest first."""
@@ -124,6 +142,5 @@ class Exemptions:
             if not connection.execute(ended).rowcount:
                 raise Missing(f"Model {name!r} has no exemption {number} to revoke.")
             kept = (rows.c.exemption == number) & (rows.c.state == EXEMPT)
-            again = {"state": OPEN, "exemption": None, "now_version": 0}  # to be scored again
-            connection.execute(update(rows).where(kept).values(**again))
+            connection.execute(update(rows).where(kept).values(**REOPENED))
             connection.execute(audit_entry(by, "exemption revoked", model=name, id=number))

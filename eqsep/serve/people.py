@@ -7,13 +7,14 @@ import time
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import Insert, Select, delete, insert, select, update
+from sqlalchemy import Connection, Insert, Select, delete, insert, select, update
 
 from eqsep.errors import UserError
 from eqsep.serve import schema, texts
 from eqsep.serve.store import Missing, Store, columns_of, now
 
 ROLES = ("view", "judge", "admin")  # each may do what those before it may
+_ADMIN = ROLES[-1]
 _TRUSTED = 2.0  # seconds for which a token is not looked up again
 _MOST = 1_000  # tokens that are remembered
 _DAY = 86_400.0  # seconds
@@ -77,7 +78,10 @@ class People:
         self._kept: dict[tuple[type, str], tuple[float, Any]] = {}
 
     def issue(self, name: str, role: str, *, by: str, days: float | None = None) -> str:
-        """A new token for a person, known or not; an older one is void, with its sessions."""
+        """A new token for a person, known or not; an older one is void, with its sessions.
+
+        The last admin stays one.
+        """
         if role not in ROLES:
             raise UserError(f"role must be one of {', '.join(ROLES)}, got {role!r}.")
         name = texts.name(name)
@@ -87,12 +91,13 @@ class People:
         expires = None if days is None else now() + days * _DAY
         person = {"name": name, "role": role, "token": _hash(token), "at": now()}
         more = {} if days is None else {"days": days}
-        self._store.write(
-            delete(table).where(table.c.name == name),
-            delete(schema.sessions).where(schema.sessions.c.name == name),
-            insert(table).values(expires=expires, **person),
-            audit_entry(by, "token issued", name=name, role=role, **more),
-        )
+        with self._store.writing() as connection:
+            if role != _ADMIN:
+                _check_others(connection, name)
+            connection.execute(delete(table).where(table.c.name == name))
+            connection.execute(delete(schema.sessions).where(schema.sessions.c.name == name))
+            connection.execute(insert(table).values(expires=expires, **person))
+            connection.execute(audit_entry(by, "token issued", name=name, role=role, **more))
         self._kept.clear()
         return token
 
@@ -119,8 +124,9 @@ class People:
         return person
 
     def revoke(self, name: str, *, by: str) -> None:
-        """Void a person's token."""
+        """Void a person's token, unless it is that of the last admin."""
         with self._store.writing() as connection:
+            _check_others(connection, name)
             gone = connection.execute(delete(schema.people).where(schema.people.c.name == name))
             if not gone.rowcount:
                 raise Missing(f"{name!r} does not have a token.")
@@ -186,6 +192,10 @@ class People:
         """Everybody whose token lets in, by name."""
         return [Person(*row) for row in self._store.rows(_people().order_by(schema.people.c.name))]
 
+    def holder(self, name: str) -> Person | None:
+        """The person of this name, if their token lets in."""
+        return next((one for one in self.all() if one.name == texts.name(name)), None)
+
     def log(self, who: str, action: str, **detail: Any) -> None:
         """Write down who did what."""
         self._store.write(audit_entry(who, action, **detail))
@@ -204,6 +214,14 @@ def _people() -> Select[Any]:
     """Everybody whose token has not expired."""
     expires = schema.people.c.expires
     return select(*columns_of(Person, schema.people)).where((expires > now()) | expires.is_(None))
+
+
+def _check_others(connection: Connection, name: str) -> None:
+    """Refuse to take the admin role from a person if nobody else has it."""
+    people = connection.execute(_people().with_for_update()).all()
+    admins = {person.name for person in people if person.role == _ADMIN}
+    if admins == {name}:
+        raise UserError(f"{name} is the last admin: give somebody else the role admin first.")
 
 
 def _hash(token: str) -> str:

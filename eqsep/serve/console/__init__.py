@@ -7,6 +7,11 @@ from starlette.responses import Response
 from eqsep.serve.console import inbox, models
 from eqsep.serve.console.pages import Pages, go
 
+_PROBLEMS = {  # why somebody is asked for a token
+    "token": "Unknown token: check that you copied all of it.",
+    "session": "You were signed out: your token was revoked or replaced, or your session ended.",
+}
+
 
 def router(pages: Pages) -> APIRouter:
     """The routes of all pages and files."""
@@ -14,8 +19,7 @@ def router(pages: Pages) -> APIRouter:
 
     @routes.get("/login")
     def login(error: str = "", next: str = "/") -> Response:
-        problem = "Unknown token: check that you copied all of it." if error else ""
-        return pages.bare("login.html", problem=problem, next=next)
+        return pages.bare("login.html", problem=_PROBLEMS.get(error, ""), next=next)
 
     routes.get("/static/{name:path}")(pages.assets.answer)
 

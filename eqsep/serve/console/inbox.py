@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import Counter
 from contextlib import suppress
 from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
@@ -303,7 +304,13 @@ def _add_verdicts(pages: Pages) -> None:
         given = dict(zip(names, fields(form, *names), strict=True))
         if not given["low"] and not given["high"]:
             given["column"] = ""
-        made = ws.exemptions.add(model, read(Exempted, given), by=by)
+        asked = read(Exempted, given)
+        if not form.get("confirmed"):
+            kinds = Counter(first_name(a.now.kind) for a in ws.exemptions.covering(model, asked))
+            shown = {"asked": asked, "given": given, "kinds": dict(kinds.most_common())}
+            question = {"template": "panel_exempt.html", "heading": "Exempt", "unseen": UNSEEN}
+            return {**question, **shown, "changed_alarms": False}
+        made = ws.exemptions.add(model, asked, by=by)
         n = ws.exemptions.covered(model).get(made.id, 0)
         link = ("verdicts#exempt-title", "See or revoke exemptions")
         return {"detail": f"{plural(n, 'open alarm')} left the inbox.", "link": link}

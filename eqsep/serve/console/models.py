@@ -3,6 +3,7 @@
 import time
 from contextlib import suppress
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -127,11 +128,18 @@ def _without_password(address: str) -> str:
 def _add_settings(pages: Pages) -> None:
     ws = pages.ws
 
-    def shown(request: Request, **said: str) -> Response:
+    def shown(request: Request, **said: Any) -> Response:
         names = ws.ledger.names()
         chosen = request.path_params.get("model") or request.query_params.get("model")
         chosen = chosen or next(iter(names), None)
-        values: Values = {"token": "", "issued_to": "", "said": ""} | said
+        values: Values = {
+            "token": "",
+            "issued_to": "",
+            "said": "",
+            "replaced": None,
+            "revoking": None,
+        }
+        values |= said
         values |= {"model": chosen, "roles": ROLES, "gap": GAP}
         if chosen is not None:
             nothing = {"entity": None, "time": None, "gap": None}
@@ -151,15 +159,21 @@ def _add_settings(pages: Pages) -> None:
 
     @form("/settings/tokens")
     def issue(by: Admin, form: Posted) -> Values:
-        name, role, days = fields(form, "name", "role", "days")
+        name, role, days, replace = fields(form, "name", "role", "days", "replace")
         if days and not days.isdecimal():
             raise UserError(f"Expected a whole number of days, got {days!r}.")
+        known = None if replace else ws.people.holder(name)
+        if known is not None:
+            return {"replaced": known, "wanted": {"name": known.name, "role": role, "days": days}}
         token = ws.people.issue(name, role, by=by, days=float(days) if days else None)
         return {"token": token, "issued_to": name}
 
     @form("/settings/revoke")
     def revoke(by: Admin, form: Posted) -> Values:
         name = str(form.get("name", ""))
+        known = None if form.get("confirmed") else ws.people.holder(name)
+        if known is not None:
+            return {"revoking": known}
         ws.people.revoke(name, by=by)
         return {"said": f"The token of {name} is revoked."}
 

@@ -527,7 +527,7 @@ def _people(routes: APIRouter, service: Service) -> None:
 
     @routes.post("/tokens")
     def issue(by: Admin, asked: NewToken) -> Issued:
-        """Issue a token; it is shown only in this response."""
+        """Issue a token, shown only in this response; it replaces an earlier one of this name."""
         token = ws.people.issue(asked.name, asked.role, by=by, days=asked.days)
         return Issued(asked.name, asked.role, token)
 

@@ -232,6 +232,8 @@ def _answer(error: Exception, asked: Request) -> Response:
         except ValueError:  # it is not an address
             path, query = "/", ""
     there = f"/login?next={quote(f'{path}?{query}' if query else path, safe='')}"
+    if COOKIE in asked.cookies:
+        there += "&error=session"  # it has ended, and the page says so
     gone = {"Set-Cookie": f"{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"}
     if "hx-request" in asked.headers:
         return Response(status_code=401, headers=gone | {"HX-Redirect": there})

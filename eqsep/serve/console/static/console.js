@@ -232,6 +232,32 @@ document.addEventListener("keydown", (event) => {
   act();
 });
 
+/* Text that is too long is counted and refused: a browser would cut it without a word. */
+
+document.addEventListener("focusin", ({ target }) => {
+  if (!target.matches("[maxlength]")) return;
+  target.dataset.most = target.maxLength;
+  target.removeAttribute("maxlength");
+});
+
+document.addEventListener("input", ({ target }) => {
+  const most = Number(target.dataset.most);
+  if (!most) return;
+  const n = [...target.value].length;
+  const text = n > most ? `Too long: ${n} of at most ${most} characters` : `${n} of at most ${most} characters`;
+  target.setCustomValidity(n > most ? text : "");
+  let counter = one("[data-count]", target.parentElement);
+  if (n < 0.9 * most && !counter) return;
+  if (!counter) {
+    counter = Object.assign(document.createElement("span"), { role: "status" });
+    counter.dataset.count = "";
+    target.after(counter);
+  }
+  counter.hidden = n < 0.9 * most;
+  counter.className = n > most ? "small over" : "small";
+  counter.textContent = text;
+});
+
 /* The panel next to the alarms ends where the window does, so that its content never scrolls the page. */
 
 function fit() {

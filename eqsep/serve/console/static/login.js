@@ -3,7 +3,7 @@
 (() => {
   const form = document.querySelector("form");
   const { next } = form.elements; // where to go then: kept while tokens are refused
-  if (new URLSearchParams(location.search).has("error")) next.value = sessionStorage.getItem("next") ?? "/";
+  if (new URLSearchParams(location.search).get("error") === "token") next.value = sessionStorage.getItem("next") ?? "/";
   else sessionStorage.setItem("next", next.value);
   const token = decodeURIComponent(location.hash.slice(1));
   if (!token) return;
