@@ -18,6 +18,7 @@ from eqsep.serve import schema
 from eqsep.serve.alarms import Filter
 from eqsep.serve.console.pages import Assets, certainty
 from eqsep.serve.ledger import done
+from eqsep.serve.verdicts import Change, Preview
 
 HOME = "http://127.0.0.1"
 SCREENS = ("inbox", "groups", "judge", "verdicts", "model", "watch")
@@ -279,6 +280,70 @@ def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, cl
     assert f"identical to version {before.id}, bit for bit" in undone.text
     assert console.ws.ledger.live("pumps").digest == before.digest
     assert len(open_alarms(console, kind="unseen")) == 12
+
+
+def _preview(console, threshold, scores, **lists):
+    """A preview, with one change for each score afterwards."""
+    alarm = open_alarms(console, kind="leak")[0]
+    then = [replace(alarm.now, score=s, alarm=False) for s in scores]
+    empty = {"rows": [], "goes": [], "rises": [], "renamed": []}
+    of = {
+        name: [Change(alarm, one) for one in then] for name, is_there in lists.items() if is_there
+    }
+    return Preview(**{**empty, **of}, n_looked_at=9, fits={}, threshold=threshold, warnings=())
+
+
+@pytest.mark.parametrize(
+    ("threshold", "scores", "told"),
+    [
+        (
+            (0.133, 0.381),
+            [0.2, 0.3, 0.1],
+            "The threshold rises from 0.133 to 0.381: 2 of the 3 alarms clear for that reason, "
+            "not because they look normal.",
+        ),
+        (
+            (0.133, 0.381),
+            [0.2],
+            "The threshold rises from 0.133 to 0.381: the alarm clears for that reason, not "
+            "because it looks normal.",
+        ),
+        (
+            (0.381, 0.133),
+            [0.2, 0.5],
+            "The threshold falls from 0.381 to 0.133: 1 of the 2 quiet rows raises an alarm for "
+            "that reason, not because its score rises.",
+        ),
+        ((0.133, 0.381), [0.1, 0.05], None),
+        ((0.133, 0.133), [0.1], None),
+    ],
+)
+def test_a_preview_begins_with_the_threshold_if_alarms_clear_because_of_it(
+    console, client, monkeypatch, threshold, scores, told
+):
+    of = "rises" if threshold[1] < threshold[0] else "goes"
+    made = _preview(console, threshold, scores, rows=True, **{of: True})
+    monkeypatch.setattr(console.ws.verdicts, "preview", lambda *_, **__: made)
+    page = post(client, "/m/pumps/preview", id=made.rows[0].alarm.id, choice="kind:leak").text
+    found = re.search(r'<p class="notice warn">(The threshold [^<]*)</p>\s*<table>', page)
+    assert (found and found[1]) == told
+
+
+def test_all_that_a_preview_counts_can_be_listed(console, client, monkeypatch):
+    made = _preview(console, (0.1, 0.1), [0.05] * 9, rows=True, goes=True)
+    monkeypatch.setattr(console.ws.verdicts, "preview", lambda *_, **__: made)
+    page = post(client, "/m/pumps/preview", id=made.rows[0].alarm.id, choice="kind:leak").text
+    clear = re.search(r"would clear: 9</h3>(.*?)<h3>Quiet rows", page, re.S)[1]
+    folded = re.search(r"<details>.*?and 4 more</summary>(.*?)</details>", clear, re.S)[1]
+    assert (clear.count("<li>"), folded.count("<li>")) == (9, 4)
+    assert page.count("and 6 more</summary>") == 2  # scores, and names
+
+
+def test_who_judged_many_stands_apart_from_how_many_more(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="unseen")[:5]]
+    post(client, "/m/pumps/verdicts", id=ids, choice="verdict:unsure")
+    assert re.search(r"and 2 more</span>\s+<span[^>]*>admin, ", client.get("/m/pumps/inbox").text)
+    console.ws.verdicts.undo([v.id for v in console.ws.verdicts.latest("pumps", limit=5)], by="x")
 
 
 def test_a_script_is_shown_scores_first_and_names_when_it_asks(console, client):

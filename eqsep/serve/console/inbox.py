@@ -14,7 +14,7 @@ from starlette.responses import Response
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
 from eqsep.serve.alarms import Alarm, Filter, Said, first_name
-from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read
+from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
 from eqsep.serve.ledger import entity_column
@@ -220,7 +220,29 @@ def _is_renamed(before: Said, after: Said) -> bool:
 
 def _previewed(preview: Preview) -> Values:
     renamed = [one for one in preview.renamed if _is_renamed(one.alarm.now, one.then)]
-    return {"preview": preview, "renamed": renamed}
+    return {"preview": preview, "renamed": renamed, "by_threshold": _by_threshold(preview)}
+
+
+def _by_threshold(preview: Preview) -> str | None:
+    """How many rows change only because the threshold does; None if no row does."""
+    before, after = preview.threshold
+    if after > before:
+        total, n = len(preview.goes), sum(one.then.score > before for one in preview.goes)
+        what, one, some = "alarm", "clears", "clear"
+        why = "it looks" if n == 1 else "they look"
+        why += " normal"
+    else:
+        total, n = len(preview.rises), sum(one.then.score <= before for one in preview.rises)
+        what, one, some = "quiet row", "raises an alarm", "raise an alarm"
+        why = "its score rises" if n == 1 else "their scores rise"
+    if not n:
+        return None
+    which = f"the {what}" if total == 1 else f"{n:,} of the {plural(total, what)}"
+    moves = f"The threshold {'rises' if after > before else 'falls'}"
+    return (
+        f"{moves} from {score(before)} to {score(after)}: {which} {one if n == 1 else some} for "
+        f"that reason, not because {why}."
+    )
 
 
 def _add_verdicts(pages: Pages) -> None:
