@@ -176,6 +176,25 @@ def test_an_incident_is_judged_whole(served, page):
 
 
 @pytest.mark.extra
+def test_an_error_fits_next_to_the_alarms(served):
+    number = served.console.ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
+    with served.browser.new_context(
+        base_url=served.home,
+        storage_state=served.signed_in,
+        viewport={"width": 1400, "height": 900},
+    ) as context:
+        page = context.new_page()
+        page.goto(f"/m/pumps/alarms/{number}")
+        (given,) = served.console.ws.verdicts.give([number], "false alarm", by="boss").verdicts
+        page.locator("#choices button").first.click()
+        error = page.locator("#panel .notice.bad")
+        expect(error).to_contain_text(f"boss has already judged alarm #{number}")
+        wide, room = page.locator("#panel").evaluate("e => [e.scrollWidth, e.clientWidth]")
+        assert wide <= room
+        served.console.ws.verdicts.undo([given.id], by="boss")
+
+
+@pytest.mark.extra
 def test_a_new_kind_has_its_button_and_count_at_once(served, page):
     ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
     page.goto("/m/pumps/inbox?by=alarm&kind=unseen")

@@ -422,6 +422,7 @@ def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
     answer = client.post("/m/pumps/verdicts", data=fields, headers={"HX-Request": "true"})
     assert answer.status_code == 409
     assert 'href="">Reload the page' in answer.text
+    assert f"admin has already judged alarm #{number} (true)" in answer.text
     assert "data-undo" in client.get(f"/m/pumps/alarms/{number}").text
     alone = client.post("/m/pumps/verdicts", data=fields)  # its address shows nothing
     assert "Reload the page" not in alone.text
@@ -539,6 +540,47 @@ def test_rows_that_never_alarmed_are_normal_and_no_false_alarm(console, client):
     leak = open_alarms(console, kind="leak")[0].id
     told = post(client, "/m/pumps/preview", id=leak, choice="verdict:false alarm").text
     assert re.search(r'1 alarm as <span class="chip">false alarm</span>', told)
+
+
+def test_quiet_rows_are_rows_and_judged_normal(console, client):
+    quiet = [a.id for a in console.ws.alarms.inbox("pumps", Filter(state="quiet")).alarms[:2]]
+    page = client.get("/m/pumps/inbox?state=quiet").text
+    assert re.search(r'id="total">\d+ rows<', page)
+    assert '<th scope="col">Row</th><th scope="col">Kind now' in page
+    assert ">Normal <kbd>1" in page
+    heads = re.findall(r'<th scope="col">(Row|Alarm)</th>', client.get("/m/pumps/judge").text)
+    assert heads[-1] == "Row"  # the first may be alarms in doubt
+    given = post(client, "/m/pumps/verdicts", id=quiet, choice="verdict:false alarm").text
+    assert re.search(r'<p>2 rows: <span class="chip">normal</span></p>', given)
+    latest = client.get("/m/pumps/inbox").text.split("<h2>Latest verdicts")[1]
+    assert re.search(rf'<span class="chip">normal</span>\s+<a [^>]*>#{quiet[1]}<', latest)
+    undone = post(client, "/m/pumps/undo", verdict=re.findall(r'"verdict" value="(\d+)"', given))
+    assert re.search(r'Undone:\s*<span class="chip">normal</span>', undone.text)
+
+
+def test_what_was_renamed_shows_its_name_now(console, client):
+    before = console.ws.ledger.live("pumps")
+    number = open_alarms(console, kind="leak")[0].id
+    post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
+    post(client, "/m/pumps/kinds", old="leak", new="seal leak")
+    latest = client.get("/m/pumps/inbox").text.split("<h2>Latest verdicts")[1]
+    assert re.search(r">leak</span> <span[^>]*>\(now seal leak\)", latest)
+    undone = post(client, "/m/pumps/undo", verdict=re.search(r'"verdict" value="(\d+)"', latest)[1])
+    assert "(now seal leak)" in undone.text
+    post(client, "/m/pumps/revert", version=before.id)
+
+
+def test_reasons_say_what_their_columns_are(console, client):
+    page = client.get(f"/m/pumps/alarms/{open_alarms(console, kind='unseen')[0].id}").text
+    why = re.search(r'"why-title">Why<.*?</table>', page, re.S)[0]
+    assert re.findall('<th scope="col"[^>]*>([^<]+)<', why) == [
+        "Column",
+        "This row",
+        "Typical",
+        "Adds",
+    ]
+    assert "“Typical” is a typical value of the normal rows nearby" in why
+    assert "as the column takes the value of the nearest one" in why
 
 
 def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there(console, client):

@@ -249,7 +249,7 @@ class Verdicts:
             taught = select(table.c.row, table.c.by).where(standing, table.c.verdict.in_(TEACHING))
             first = connection.execute(taught).first()
             if first is not None:
-                raise Conflict(f"{first.by} has just judged row {first.row}: reload it.")
+                raise Conflict(f"{first.by} has just judged alarm #{first.row}: reload it.")
             connection.execute(update(table).where(standing).values(undone_at=now(), undone_by=by))
             values = {**said, "model": model, "note": note, "by": by, "at": now()}
             rows = [{"row": number, "version": version} | values for number in numbers]
@@ -435,7 +435,7 @@ class Verdicts:
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
                 raise Conflict(
-                    f"{alarm.verdict.by} has already judged row {alarm.id} "
+                    f"{alarm.verdict.by} has already judged alarm #{alarm.id} "
                     f"({alarm.verdict.verdict}): undo that first, alone or with its batch."
                 )
         return alarms, kind if verdict == TRUE else None

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.alarms import Alarm, Filter, Said, first_name
+from eqsep.serve.alarms import Alarm, Filter, Said, Verdict, first_name
 from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
@@ -70,7 +70,9 @@ def add_routes(pages: Pages) -> None:
         kinds = {kind: place + _FIRST_KEY for kind, place in ws.ledger.places(model).items()}
         latest = ws.verdicts.together(model, limit=_LATEST)
         name = entity_column(settings, plan) or "entity"
-        return {"kinds": kinds, "latest": latest, "entity_name": name}
+        renamed, judged = ws.verdicts.renamed(model), [verdicts[0].row for verdicts in latest]
+        values = {"kinds": kinds, "latest": latest, "judged_rows": ws.alarms.left(judged)}
+        return values | {"renamed": renamed, "entity_name": name}
 
     @pages.screen("/m/{model}/inbox", "inbox.html", heading="Inbox", ages=_AGES)
     def inbox(request: Request, model: str, page: PageNumber = 1) -> Values:
@@ -249,6 +251,10 @@ def _add_verdicts(pages: Pages) -> None:
     """Preview, verdict, undo, exemptions, assignment and notes."""
     ws = pages.ws
 
+    def judged(verdicts: list[Verdict]) -> Values:
+        """The rows of verdicts, by number."""
+        return {"judged_rows": ws.alarms.left([verdict.row for verdict in verdicts])}
+
     def changed(model: str, before: dict[int, Said]) -> Values:
         """What has changed for rows that nobody has judged, with counts."""
         after = ws.alarms.standing(model)
@@ -308,7 +314,8 @@ def _add_verdicts(pages: Pages) -> None:
         given = ws.verdicts.give(said.ids, said.verdict, kind=said.kind, note=said.note, by=by)
         heading = "Learnt" if said.verdict in TEACHING else "Noted"
         values = {"heading": heading, "given": given, "version": given.version}
-        return changed(model, before) | values | {"undone": [], "same_as": None}
+        values |= judged(given.verdicts)
+        return changed(model, before) | values | {"undone": [], "same_as": None, "renamed": {}}
 
     @pages.part("/m/{model}/undo", "panel_given.html", heading="Undone", changed_alarms=True)
     def undo(by: Judge, model: str, form: Posted) -> Values:
@@ -317,6 +324,7 @@ def _add_verdicts(pages: Pages) -> None:
         undone = [ws.verdicts.get(number) for number in numbers]
         same = [v.id for v in ws.ledger.versions(model) if v.digest == version.digest]
         values = {"given": None, "version": version, "undone": undone}
+        values |= judged(undone) | {"renamed": ws.verdicts.renamed(model)}
         return changed(model, before) | values | {"same_as": min(same) if same[1:] else None}
 
     @pages.part("/m/{model}/exemptions", "panel_said.html", heading="Exempted", changed_alarms=True)
