@@ -290,7 +290,9 @@ def _preview(console, threshold, scores, **lists):
     of = {
         name: [Change(alarm, one) for one in then] for name, is_there in lists.items() if is_there
     }
-    return Preview(**{**empty, **of}, n_looked_at=9, fits={}, threshold=threshold, warnings=())
+    return Preview(
+        **{**empty, **of}, n_looked_at=9, fits={}, threshold=threshold, warnings=(), version=1
+    )
 
 
 @pytest.mark.parametrize(
@@ -402,6 +404,27 @@ def test_what_was_previewed_is_not_learnt_a_second_time(console, client, monkeyp
     assert str(numbers[0]) in given
     for number in numbers:
         post(client, "/m/pumps/undo", verdict=number)
+
+
+def test_a_preview_of_an_older_version_is_shown_again_before_it_is_applied(console, client):
+    first, second, _ = (alarm.id for alarm in open_alarms(console, kind="leak"))
+    said = {"csrf": csrf(client), "id": first, "choice": "kind:leak"}
+    shown = client.post("/m/pumps/preview", data=said).text
+    version = re.search(r'name="previewed" value="(\d+)"', shown)[1]
+    (other,) = console.ws.verdicts.give([second], "true", kind="leak", by="eve").verdicts
+    live = console.ws.ledger.live("pumps")
+    said["previewed"] = version
+    for headers in ({}, {"HX-Request": "true"}):
+        again = client.post("/m/pumps/verdicts", data=said, headers=headers)
+        assert again.status_code == 409
+        assert f"version {live.id}, by eve, is live now" in again.text
+        assert "HX-Trigger-After-Swap" not in again.headers
+        assert console.ws.ledger.live("pumps") == live
+    said["previewed"] = re.search(r'name="previewed" value="(\d+)"', again.text)[1]
+    given = client.post("/m/pumps/verdicts", data=said)
+    assert given.status_code == 200
+    for verdict in (console.ws.verdicts.latest("pumps", limit=1)[0], other):
+        console.ws.verdicts.undo([verdict.id], by="admin")
 
 
 def test_a_part_of_a_page_says_which_alarms_to_fetch_again(console, client):

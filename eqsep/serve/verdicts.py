@@ -60,6 +60,7 @@ class Preview:
     fits: dict[str, Fit]  # how well the first row fits each kind
     threshold: tuple[float, float]  # before and after
     warnings: tuple[str, ...]
+    version: int  # the live one, which the verdict would change
     # rows like the first that stays an alarm, and are judged normal, until it is none; None if it
     # is none anyway, or if more than 1,000 are needed
     n_needed: int | None = None
@@ -193,6 +194,10 @@ def _swayed(connection: Connection, model: str, line: set[int]) -> list[Any]:
     ]
 
 
+class Outdated(Conflict):
+    """Another version went live after a verdict was previewed."""
+
+
 class Verdicts:
     """The verdicts of a store: true alarms teach rows with their kind, false ones as normal."""
 
@@ -233,13 +238,24 @@ class Verdicts:
             fits=_fits(before, after, alarms[0]) if named else {},
             threshold=(before.threshold, after.threshold),
             warnings=warnings,
+            version=live,
             n_needed=n_like_it(before, still[0].row) if named and still else None,
         )
 
     def give(
-        self, numbers: list[int], verdict: str, *, by: str, kind: str | None = None, note: str = ""
+        self,
+        numbers: list[int],
+        verdict: str,
+        *,
+        by: str,
+        kind: str | None = None,
+        note: str = "",
+        previewed: int | None = None,
     ) -> Given:
-        """Judge rows; what that teaches is learnt in the same transaction."""
+        """Judge rows; what that teaches is learnt in the same transaction.
+
+        `previewed` is the version that a preview was of: if another one is live, nothing is done.
+        """
         alarms, kind = self._judgeable(numbers, verdict, kind)
         model, table, note = alarms[0].model, schema.verdicts, texts.note(note)
         said = {"verdict": verdict, "kind": kind}
@@ -258,12 +274,19 @@ class Verdicts:
             state = UNSURE if verdict == UNSURE else JUDGED
             connection.execute(_rows(numbers).values(state=state, proposal=null()))
 
-        change = None
-        if verdict in TEACHING:
+        def teaching(live: int) -> ledger.Change | None:
+            if verdict not in TEACHING:
+                return None
+            if previewed is not None and live != previewed:
+                raise Outdated(
+                    f"The model changed after this preview: version {previewed} was live then, "
+                    f"version {live} is now. Nothing was learnt. Preview the verdict again."
+                )
             count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
             summary = f"{count}: {verdict if verdict == FALSE else kind}"
-            change = ledger.Change(ledger.LEARN, by, summary, _lesson(alarms, verdict, kind))
-        version = self._ledger.append(model, change, within=write)
+            return ledger.Change(ledger.LEARN, by, summary, _lesson(alarms, verdict, kind))
+
+        version = self._ledger.append(model, teaching, within=write)
         given = [a.verdict for a in self._alarms.some(numbers) if a.verdict is not None]
         return Given(given, version)
 

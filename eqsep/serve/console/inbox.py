@@ -20,7 +20,16 @@ from eqsep.serve.incidents import over_time
 from eqsep.serve.ledger import entity_column
 from eqsep.serve.store import Missing
 from eqsep.serve.texts import LARGEST, Number, number
-from eqsep.serve.verdicts import FALSE, TEACHING, TRUE, VERDICTS, Preview, Reviewed, fits_now
+from eqsep.serve.verdicts import (
+    FALSE,
+    TEACHING,
+    TRUE,
+    VERDICTS,
+    Outdated,
+    Preview,
+    Reviewed,
+    fits_now,
+)
 from eqsep.serve.web.guards import Judge
 
 PER_PAGE = 50
@@ -266,21 +275,25 @@ def _add_verdicts(pages: Pages) -> None:
         )
         return {"changed": [f"{plural(n, what)} {then}" for what, then, n in counts if n]}
 
-    @pages.part("/m/{model}/preview", "panel_preview.html", heading="Preview")
-    def preview(request: Request, _: Judge, model: str, form: Posted) -> Values:
+    def shown(request: Request, model: str, form: FormData, outdated: str = "") -> Values:
+        """A preview as it is shown; `outdated` says why an earlier one no longer holds."""
         said = _judgement(form)
         teaches = said.verdict in TEACHING
         named = not (teaches and "hx-request" in request.headers)  # a script asks for names later
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
         still = [one for one in found.rows if one.then.alarm] if said.verdict == FALSE else []
         row = still[0].alarm.row if still else {}
-        shown = {"named": named, "teaches": teaches, "still": still, **said._asdict()}
+        values = {"named": named, "teaches": teaches, "still": still, "outdated": outdated}
         numbers = [name for name, value in row.items() if type(value) in (int, float)]
         main = (still[0].alarm.reasons or {"reasons": []})["reasons"] if still else []
         first = [reason["column"] for reason in main if reason["column"] in numbers]
-        shown["numbers"] = [*dict.fromkeys([*first, *numbers])]  # the main reasons first
-        shown["n_normal"] = round(ws.ledger.live_detector(model).model_.n_learnt[0])
-        return shown | _previewed(found)
+        values["numbers"] = [*dict.fromkeys([*first, *numbers])]  # the main reasons first
+        values["n_normal"] = round(ws.ledger.live_detector(model).model_.n_learnt[0])
+        return values | said._asdict() | _previewed(found)
+
+    @pages.part("/m/{model}/preview", "panel_preview.html", heading="Preview")
+    def preview(request: Request, _: Judge, model: str, form: Posted) -> Values:
+        return shown(request, model, form)
 
     @pages.part("/m/{model}/preview/names", "panel_names.html", heading="Names")
     def names(_: Judge, form: Posted) -> Values:
@@ -309,9 +322,19 @@ def _add_verdicts(pages: Pages) -> None:
         }
 
     @pages.part("/m/{model}/verdicts", "panel_given.html", changed_alarms=True)
-    def give(by: Judge, model: str, form: Posted) -> Values:
+    def give(request: Request, by: Judge, model: str, form: Posted) -> Values:
         said, before = _judgement(form), ws.alarms.standing(model)
-        given = ws.verdicts.give(said.ids, said.verdict, kind=said.kind, note=said.note, by=by)
+        (version,) = fields(form, "previewed")
+        previewed = number(version, what="a version") if version else None
+        try:
+            given = ws.verdicts.give(
+                said.ids, said.verdict, by=by, kind=said.kind, note=said.note, previewed=previewed
+            )
+        except Outdated:
+            again: Values = {"template": "panel_preview.html", "heading": "Preview", "status": 409}
+            live = ws.ledger.live(model)
+            why = f"The model changed: version {live.id}, by {live.by}, is live now."
+            return again | {"changed_alarms": False} | shown(request, model, form, why)
         heading = "Learnt" if said.verdict in TEACHING else "Noted"
         values = {"heading": heading, "given": given, "version": given.version}
         values |= judged(given.verdicts)

@@ -234,12 +234,12 @@ class Pages:
 
     def _panel(self, request: Request, template: str, **values: Any) -> HTMLResponse:
         """A part of a page if a script asks for it, otherwise a page of its own."""
-        changed = values.pop("changed_alarms", False)
+        changed, status = values.pop("changed_alarms", False), values.pop("status", 200)
         if "hx-request" not in request.headers:
-            return self.show(request, "panel_page.html", panel=template, **values)
+            return self.show(request, "panel_page.html", panel=template, status=status, **values)
         known = self._known(request, request.path_params["model"])
         headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
-        return HTMLResponse(self._rendered(template, known | values), headers=headers)
+        return HTMLResponse(self._rendered(template, known | values), status, headers)
 
     def _known(self, request: Request, model: str | None) -> Values:
         person, query = guards.person(request), request.url.query
