@@ -165,7 +165,7 @@ def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
     assert page.count("The name is in doubt: a verdict would settle the kind</h2>") == 1
     assert re.findall(r'">(\d+%)</span>', page)[:2] == ["60%", "77%"]
     page = client.get(f"/m/pumps/alarms/{numbers[0]}").text
-    assert "leak with a probability of 77%, if its kind was seen" in page
+    assert "77% likely to be leak, if it is of a kind that the model has seen" in page
     doubt(1.0, 1.0)
 
 
@@ -370,7 +370,10 @@ def test_a_false_alarm_that_stays_one_is_told_before(console, client):
     page = post(client, "/m/pumps/preview", id=ids, choice="verdict:false alarm").text
     still = console.ws.verdicts.preview(ids, "false alarm").rows[0].then.alarm
     assert still
-    assert "1 row would still raise an alarm, because each counts as only one of the" in page
+    assert re.search(
+        "1 row would still raise an alarm: the model has learnt \\d+ normal rows, and one more",
+        page,
+    )
 
 
 def test_the_first_name_is_the_chip_and_others_stand_beside_it(console, client):
@@ -404,27 +407,6 @@ def test_what_was_previewed_is_not_learnt_a_second_time(console, client, monkeyp
     assert str(numbers[0]) in given
     for number in numbers:
         post(client, "/m/pumps/undo", verdict=number)
-
-
-def test_a_preview_of_an_older_version_is_shown_again_before_it_is_applied(console, client):
-    first, second, _ = (alarm.id for alarm in open_alarms(console, kind="leak"))
-    said = {"csrf": csrf(client), "id": first, "choice": "kind:leak"}
-    shown = client.post("/m/pumps/preview", data=said).text
-    version = re.search(r'name="previewed" value="(\d+)"', shown)[1]
-    (other,) = console.ws.verdicts.give([second], "true", kind="leak", by="eve").verdicts
-    live = console.ws.ledger.live("pumps")
-    said["previewed"] = version
-    for headers in ({}, {"HX-Request": "true"}):
-        again = client.post("/m/pumps/verdicts", data=said, headers=headers)
-        assert again.status_code == 409
-        assert f"version {live.id}, by eve, is live now" in again.text
-        assert "HX-Trigger-After-Swap" not in again.headers
-        assert console.ws.ledger.live("pumps") == live
-    said["previewed"] = re.search(r'name="previewed" value="(\d+)"', again.text)[1]
-    given = client.post("/m/pumps/verdicts", data=said)
-    assert given.status_code == 200
-    for verdict in (console.ws.verdicts.latest("pumps", limit=1)[0], other):
-        console.ws.verdicts.undo([verdict.id], by="admin")
 
 
 def test_a_part_of_a_page_says_which_alarms_to_fetch_again(console, client):
@@ -581,16 +563,87 @@ def test_quiet_rows_are_rows_and_judged_normal(console, client):
     assert re.search(r'Undone:\s*<span class="chip">normal</span>', undone.text)
 
 
-def test_what_was_renamed_shows_its_name_now(console, client):
-    before = console.ws.ledger.live("pumps")
+def test_the_alarm_shows_its_threshold_and_what_the_live_version_says(console, client):
+    first, second, _ = (alarm.id for alarm in open_alarms(console, kind="leak"))
+
+    def state(number):
+        page = client.get(f"/m/pumps/alarms/{number}").text
+        return re.search(r'<span class="muted">score .*?</span>', page)[0]
+
+    threshold = console.ws.ledger.live_detector("pumps").threshold_
+    assert f"</b> · threshold {threshold:.3f} · p-value" in state(second)
+    (given,) = console.ws.verdicts.give([first], "false alarm", by="mia").verdicts
+    model, live = (
+        console.ws.ledger.live_detector("pumps").model_,
+        console.ws.ledger.live("pumps").id,
+    )
+    now = console.ws.alarms.said_by(model, live, "pumps", [first])[first]
+    threshold = f"threshold {model.threshold:.3f}"
+    assert f"; now score <b>{now.score:.3f}</b> · {threshold} · alarm · version {live}" in state(
+        first
+    )
+    assert state(second).count(threshold) == 1
+    console.ws.verdicts.undo([given.id], by="mia")
+
+
+def test_an_undo_counts_what_was_reopened_and_alarms_that_come_back(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="leak")]
+    cleared = open_alarms(console, kind="unseen")[0].id
+    quiet = console.ws.alarms.inbox("pumps", Filter(state="quiet")).alarms[0].id
+    verdicts = console.ws.verdicts.give(ids, "expected", by="mia").verdicts
+    table, standing = schema.rows, console.ws.alarms.standing
+    with console.ws.store.writing() as connection:
+        for number, raises in ((cleared, False), (quiet, False)):
+            connection.execute(table.update().where(table.c.id == number).values(now_alarm=raises))
+    both = {cleared, quiet}
+    calls = []
+
+    def changed(name):  # as if undoing had raised both
+        calls.append(name)
+        said = standing(name)
+        return {n: replace(s, alarm=len(calls) > 1) if n in both else s for n, s in said.items()}
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(console.ws.alarms, "standing", changed)
+        page = post(client, "/m/pumps/undo", verdict=[v.id for v in verdicts]).text
+    found = re.findall(r"<li>([^<]*)</li>", page)
+    assert found == [
+        "3 judged rows reopened, 3 in the inbox now",
+        "1 cleared alarm back in the inbox",
+        "1 quiet row in the inbox now",
+    ]
+    assert "Nothing was forgotten: the model is still version" in page
+    with console.ws.store.writing() as connection:
+        connection.execute(table.update().where(table.c.id == cleared).values(now_alarm=True))
+
+
+def test_the_filter_of_kinds_counts_what_the_others_let_through(client):
+    def counts(query):
+        page = client.get(f"/m/pumps/inbox?{query}").text
+        return dict(re.findall(r'<option value="[^"]+"[^>]*>([a-z ]+) \((\d+)\)</option>', page))
+
+    assert counts("")["leak"] == "3"
+    assert counts("state=unsure")["leak"] == "0"
+    assert counts("entity=m3&kind=leak") == {"unseen": "12", "leak": "0"}
+
+
+@pytest.mark.parametrize("path", ["groups", "preview"])
+def test_names_that_no_kind_can_have_are_refused_for_groups_too(console, client, path):
+    number = console.ws.alarms.groups("pumps")[0].alarms[0].id
+    for name in ("hot or cold", "Expected"):
+        fields = {"name": name, "choice": "new", "new_kind": name, "id": number}
+        answer = post(client, f"/m/pumps/{path}", **fields)
+        assert answer.status_code == 422
+        assert "names with the word &#39;or&#39; between words" in answer.text
+
+
+@pytest.mark.parametrize("name", ["1", "True"])
+def test_a_kind_that_is_a_truth_is_refused_in_words_of_the_console(console, client, name):
     number = open_alarms(console, kind="leak")[0].id
-    post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
-    post(client, "/m/pumps/kinds", old="leak", new="seal leak")
-    latest = client.get("/m/pumps/inbox").text.split("<h2>Latest verdicts")[1]
-    assert re.search(r">leak</span> <span[^>]*>\(now seal leak\)", latest)
-    undone = post(client, "/m/pumps/undo", verdict=re.search(r'"verdict" value="(\d+)"', latest)[1])
-    assert "(now seal leak)" in undone.text
-    post(client, "/m/pumps/revert", version=before.id)
+    answer = post(client, "/m/pumps/preview", id=number, choice="new", new_kind=name)
+    assert answer.status_code == 422
+    assert "cannot be the name of a new kind" in answer.text
+    assert "Labels were names" not in answer.text
 
 
 def test_reasons_say_what_their_columns_are(console, client):
@@ -764,6 +817,39 @@ def test_merging_kinds_says_what_it_does_and_asks_first(console, client):
     assert console.ws.ledger.live_detector("pumps").kinds_ == ("leak",)
 
 
+def test_a_preview_of_an_older_version_is_shown_again_before_it_is_applied(console, client):
+    first, second = (alarm.id for alarm in open_alarms(console, kind="leak")[:2])
+    said = {"csrf": csrf(client), "id": first, "choice": "kind:leak"}
+    shown = client.post("/m/pumps/preview", data=said).text
+    version = re.search(r'name="previewed" value="(\d+)"', shown)[1]
+    (other,) = console.ws.verdicts.give([second], "true", kind="leak", by="eve").verdicts
+    live = console.ws.ledger.live("pumps")
+    said["previewed"] = version
+    for headers in ({}, {"HX-Request": "true"}):
+        again = client.post("/m/pumps/verdicts", data=said, headers=headers)
+        assert again.status_code == 409
+        assert f"version {live.id}, by eve, is live now" in again.text
+        assert "HX-Trigger-After-Swap" not in again.headers
+        assert console.ws.ledger.live("pumps") == live
+    said["previewed"] = re.search(r'name="previewed" value="(\d+)"', again.text)[1]
+    given = client.post("/m/pumps/verdicts", data=said)
+    assert given.status_code == 200
+    for verdict in (console.ws.verdicts.latest("pumps", limit=1)[0], other):
+        console.ws.verdicts.undo([verdict.id], by="admin")
+
+
+def test_what_was_renamed_shows_its_name_now(console, client):
+    before = console.ws.ledger.live("pumps")
+    number = open_alarms(console, kind="leak")[0].id
+    post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
+    post(client, "/m/pumps/kinds", old="leak", new="seal leak")
+    latest = client.get("/m/pumps/inbox").text.split("<h2>Latest verdicts")[1]
+    assert re.search(r">leak</span> <span[^>]*>\(now seal leak\)", latest)
+    undone = post(client, "/m/pumps/undo", verdict=re.search(r'"verdict" value="(\d+)"', latest)[1])
+    assert "(now seal leak)" in undone.text
+    post(client, "/m/pumps/revert", version=before.id)
+
+
 def test_those_who_only_look_have_no_forms_and_may_not_post(console):
     looks = signed_in(console, "view")
     page = looks.get("/m/pumps/inbox").text
@@ -817,10 +903,15 @@ def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client, mon
         page = client.get("/m/pumps/model").text
     row = re.search(rf'<th scope="row">{first.id}</th>.*?</tr>', page, re.S)[0]
     assert (">purged</span>" in row, "<button" in row) == (True, False)
-    assert "Identical, bit for bit" in post(client, "/m/pumps/replay").text
+    replayed = post(client, "/m/pumps/replay").text
+    assert "Identical, bit for bit" in replayed
+    assert "rebuilt from the log: the live one and those it was made of" in replayed
     post(client, "/m/pumps/shadow", version=first.id)
     assert console.ws.ledger.shadow("pumps").id == first.id
-    assert ">shadow</span>" in client.get("/m/pumps/model").text
+    page = client.get("/m/pumps/model").text
+    assert ">shadow</span>" in page
+    assert f"Run as shadow: version {first.id}" not in page
+    assert page.index("Stop the shadow") > page.index('id="versions-title"')
     post(client, "/m/pumps/shadow", version="")
     assert console.ws.ledger.shadow("pumps") is None
     asked = client.get("/m/pumps/revert", params={"version": first.id}).text

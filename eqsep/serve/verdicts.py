@@ -10,9 +10,21 @@ from eqsep.detector import Detector
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for as rows_needed
 from eqsep.errors import UserError
-from eqsep.labels import NORMAL, OR, UNSEEN
+from eqsep.labels import NORMAL, TRUTHS
 from eqsep.serve import ledger, schema, texts
-from eqsep.serve.alarms import FALSE, JUDGED, OPEN, TRUE, UNSURE, Alarm, Alarms, Said, Verdict, Word
+from eqsep.serve.alarms import (
+    FALSE,
+    JUDGED,
+    OPEN,
+    TRUE,
+    UNSURE,
+    Alarm,
+    Alarms,
+    Said,
+    Verdict,
+    Word,
+    checked_name,
+)
 from eqsep.serve.ledger import Ledger, Lesson, Version, learnt_from, rows_for
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
@@ -475,15 +487,14 @@ def _kind(text: str, *, known: Collection[str]) -> str:
     """The name of a kind as it is learnt: one of those known, or a new one."""
     if text in known:
         return text
-    reserved = (NORMAL, UNSEEN, *VERDICTS[1:])
-    kind = texts.name(text, what="A kind name", most=texts.MOST_KIND)
-    if kind.casefold() in reserved or OR in kind:
-        raise texts.Invalid(
-            f"{kind!r} cannot be a kind name: {', '.join(reserved)} and names that contain "
-            f"{OR.strip()!r} are reserved. Choose another."
-        )
+    kind = checked_name(text, what="a kind name")
     if kind in known:
         return kind
+    if kind.casefold() in TRUTHS and not any(name.casefold() in TRUTHS for name in known):
+        raise texts.Invalid(
+            f"{kind!r} cannot be the name of a new kind: it looks like a yes or no, not like a "
+            f"name. Use a word, such as 'forged card'."
+        )
     same = [name for name in known if name.casefold() == kind.casefold()]
     if same:
         raise texts.Invalid(f"The kind {same[0]!r} exists and is much like {kind!r}: use it.")

@@ -95,10 +95,11 @@ def add_routes(pages: Pages) -> None:
         else:
             alarms = ws.alarms.inbox(model, wanted, limit=PER_PAGE, offset=start).alarms
         alarms = ws.alarms.with_reasons(alarms)
-        kinds = ws.alarms.kinds(model)
+        kinds = ws.alarms.kinds(model, wanted.model_copy(update={"kind": None}))
         columns = [*ws.ledger.live_detector(model).plan_.table_columns]
-        if chosen["kind"]:  # also shown without open alarms
-            kinds.setdefault(chosen["kind"], 0)
+        for kind in (*ws.ledger.places(model), chosen["kind"]):  # also shown without alarms
+            kinds.setdefault(kind, 0)
+        kinds.pop("", None)
         if chosen["column"]:  # also shown if the model does not know it
             columns.append(chosen["column"])
         shown = {"found": found, "is_folded": is_folded, "page": page, "chosen": chosen}
@@ -142,6 +143,10 @@ def add_routes(pages: Pages) -> None:
             raise Missing(f"Model {model!r} has no row {number}.")
         reasons = (found.reasons or {})["reasons"]
         reasons = [one for one in reasons if abs(one["contribution"]) > 5e-4]
+        live = ws.ledger.in_use(model)[0]
+        learnt = ws.ledger.detector(live).model_
+        is_live = found.now.version == live  # not of a row that was judged
+        then = {} if is_live else ws.alarms.said_by(learnt, live, model, [number], named=False)
         return judging(model) | {
             "heading": f"Alarm {number}",
             "alarm": found,
@@ -149,7 +154,9 @@ def add_routes(pages: Pages) -> None:
             "most_added": max((abs(one["contribution"]) for one in reasons), default=0) or 1,
             "main_columns": {one["column"] for one in reasons[:3]},
             "normal_rows": ws.alarms.normal_rows(number),
-            "fits": fits_now(ws.ledger.live_detector(model).model_, found),
+            "fits": fits_now(learnt, found),
+            "threshold": learnt.threshold,
+            "live": found.now if is_live else then[number],
             "alike": ws.alarms.with_reasons(ws.alarms.alike(number)),
             "history": ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             "verdicts": ws.verdicts.of_row(number),
@@ -264,14 +271,23 @@ def _add_verdicts(pages: Pages) -> None:
         """The rows of verdicts, by number."""
         return {"judged_rows": ws.alarms.left([verdict.row for verdict in verdicts])}
 
-    def changed(model: str, before: dict[int, Said]) -> Values:
-        """What has changed for rows that nobody has judged, with counts."""
+    def changed(
+        model: str, before: dict[int, Said], rows: set[int], *, is_undo: bool = False
+    ) -> Values:
+        """What has changed for rows whose verdicts are undone, and for other open ones."""
         after = ws.alarms.standing(model)
-        pairs = [(before[number], now) for number, now in after.items() if number in before]
+        reopened = [after[number] for number in rows if number in after]
+        others = {n: said for n, said in after.items() if n in before and n not in rows}
+        pairs = [(before[number], now) for number, now in others.items()]
+        rises = [n for n, said in others.items() if said.alarm and not before[n].alarm]
+        back = ws.alarms.n_raised(rises) if rises else 0
+        again = f"reopened, {sum(said.alarm for said in reopened)} in the inbox now"
         counts = (
+            ("judged row", again, len(reopened) if is_undo else 0),
             ("open alarm", "renamed", sum(_is_renamed(*pair) for pair in pairs)),
             ("open alarm", "no longer in the inbox", sum(a.alarm > b.alarm for a, b in pairs)),
-            ("quiet row", "in the inbox now", sum(a.alarm < b.alarm for a, b in pairs)),
+            ("cleared alarm", "back in the inbox", back),
+            ("quiet row", "in the inbox now", len(rises) - back),
         )
         return {"changed": [f"{plural(n, what)} {then}" for what, then, n in counts if n]}
 
@@ -335,20 +351,23 @@ def _add_verdicts(pages: Pages) -> None:
             live = ws.ledger.live(model)
             why = f"The model changed: version {live.id}, by {live.by}, is live now."
             return again | {"changed_alarms": False} | shown(request, model, form, why)
-        heading = "Learnt" if said.verdict in TEACHING else "Noted"
+        teaches = said.verdict in TEACHING
+        heading = "Learnt" if teaches else "Noted"
         values = {"heading": heading, "given": given, "version": given.version}
-        values |= judged(given.verdicts)
-        return changed(model, before) | values | {"undone": [], "same_as": None, "renamed": {}}
+        values |= judged(given.verdicts) | {"undone": [], "same_as": None, "renamed": {}}
+        return changed(model, before, set(said.ids)) | values | {"is_new": teaches}
 
     @pages.part("/m/{model}/undo", "panel_given.html", heading="Undone", changed_alarms=True)
     def undo(by: Judge, model: str, form: Posted) -> Values:
         numbers, before = _numbers(form, "verdict", what="a verdict"), ws.alarms.standing(model)
+        live = ws.ledger.in_use(model)[0]
         version = ws.verdicts.undo(numbers, by=by)
         undone = [ws.verdicts.get(number) for number in numbers]
         same = [v.id for v in ws.ledger.versions(model) if v.digest == version.digest]
-        values = {"given": None, "version": version, "undone": undone}
+        values: Values = {"given": None, "version": version, "undone": undone}
         values |= judged(undone) | {"renamed": ws.verdicts.renamed(model)}
-        return changed(model, before) | values | {"same_as": min(same) if same[1:] else None}
+        values |= {"same_as": min(same) if same[1:] else None, "is_new": version.id != live}
+        return changed(model, before, {v.row for v in undone}, is_undo=True) | values
 
     @pages.part("/m/{model}/exemptions", "panel_said.html", heading="Exempted", changed_alarms=True)
     def exempt(by: Judge, model: str, form: Posted) -> Values:

@@ -100,7 +100,7 @@ def certainty(alarm: Alarm) -> str:
     name, probability = first_name(alarm.now.kind), alarm.now.kind_probability
     if probability is None or probability == 1 or name == UNSEEN:
         return ""
-    return f"{name} with a probability of {percent(probability)}, if its kind was seen"
+    return f"{percent(probability)} likely to be {name}, if it is of a kind that the model has seen"
 
 
 def shown(value: Any) -> str:
