@@ -659,7 +659,9 @@ def test_reasons_say_what_their_columns_are(console, client):
     assert "as the column takes the value of the nearest one" in why
 
 
-def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there(console, client):
+def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there(
+    console, client, monkeypatch
+):
     def plotted():
         page = client.get("/m/pumps/watch").text
         return page, json.loads(html.unescape(re.search('data-plot="([^"]*)"', page)[1]))
@@ -681,6 +683,11 @@ def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there
     post(client, "/m/pumps/shadow", version=key["version"])
     page, found = plotted()
     assert (len(found), "Shadow" in page) == (4, True)
+    assert found[3] == [None] * 3  # it is of now
+    assert page.count('<td class="number">–</td>') == 3
+    span = (now - 3500.0, now - 3400.0)
+    monkeypatch.setattr(console.ws.watching, "shadowed", lambda _: [span])
+    assert plotted()[1][3] == [None, 0, 0]
     post(client, "/m/pumps/shadow", version="")
     with console.ws.store.writing() as connection:
         connection.execute(delete(counts).where(mine))
