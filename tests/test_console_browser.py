@@ -176,6 +176,42 @@ def test_an_incident_is_judged_whole(served, page):
 
 
 @pytest.mark.extra
+def test_an_error_fits_next_to_the_alarms(served):
+    number = served.console.ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
+    with served.browser.new_context(
+        base_url=served.home,
+        storage_state=served.signed_in,
+        viewport={"width": 1400, "height": 900},
+    ) as context:
+        page = context.new_page()
+        page.goto(f"/m/pumps/alarms/{number}")
+        (given,) = served.console.ws.verdicts.give([number], "false alarm", by="boss").verdicts
+        page.locator("#choices button").first.click()
+        error = page.locator("#panel .notice.bad")
+        expect(error).to_contain_text(f"boss has already judged alarm #{number}")
+        wide, room = page.locator("#panel").evaluate("e => [e.scrollWidth, e.clientWidth]")
+        assert wide <= room
+        served.console.ws.verdicts.undo([given.id], by="boss")
+
+
+@pytest.mark.extra
+def test_similar_alarms_follow_a_verdict(served, page):
+    first, second = [
+        a.id for a in served.console.ws.alarms.inbox("pumps", Filter(kind="unseen")).alarms[:2]
+    ]
+    page.goto(f"/m/pumps/alarms/{first}")
+    expect(page.locator(f"#alike [data-id='{second}']")).to_be_visible()
+    page.locator(f"#alike [data-id='{second}'] input").check()
+    page.get_by_role("button", name="Expected").click()
+    applied(page)
+    expect(page.locator(f"#alike [data-id='{second}']")).to_have_count(0)
+    expect(page.locator("#panel")).to_contain_text("Nothing was learnt: the model is still version")
+    page.keyboard.press("u")
+    expect(page.locator(f"#alike [data-id='{second}']")).to_be_visible()
+    expect(page.locator("#panel")).to_contain_text("2 judged rows reopened, 2 in the inbox now")
+
+
+@pytest.mark.extra
 def test_a_new_kind_has_its_button_and_count_at_once(served, page):
     ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
     page.goto("/m/pumps/inbox?by=alarm&kind=unseen")
@@ -256,7 +292,7 @@ def test_a_group_is_renamed_by_enter_and_the_field_is_empty_again(served, page):
     field.press("Enter")
     expect(page.locator("#panel")).to_contain_text("1 group named 'cold spell'.")
     expect(page.locator("section[data-group] h2").first).to_have_text("cold spell")
-    expect(page.get_by_label("Kind name for cold spell")).to_have_value("cold spell")
+    expect(page.get_by_label("Promote to kind: cold spell")).to_have_value("cold spell")
     expect(field).to_have_value("")
     ws = served.console.ws
     ws.alarms.rename_groups("pumps", [a.id for a in ws.alarms.groups("pumps")[0].alarms], "")

@@ -18,6 +18,7 @@ from eqsep.serve import schema
 from eqsep.serve.alarms import Filter
 from eqsep.serve.console.pages import Assets, certainty
 from eqsep.serve.ledger import done
+from eqsep.serve.verdicts import Change, Preview
 
 HOME = "http://127.0.0.1"
 SCREENS = ("inbox", "groups", "judge", "verdicts", "model", "watch")
@@ -164,7 +165,7 @@ def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
     assert page.count("The name is in doubt: a verdict would settle the kind</h2>") == 1
     assert re.findall(r'">(\d+%)</span>', page)[:2] == ["60%", "77%"]
     page = client.get(f"/m/pumps/alarms/{numbers[0]}").text
-    assert "leak with a probability of 77%, if its kind was seen" in page
+    assert "77% likely to be leak, if it is of a kind that the model has seen" in page
     doubt(1.0, 1.0)
 
 
@@ -281,6 +282,72 @@ def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, cl
     assert len(open_alarms(console, kind="unseen")) == 12
 
 
+def _preview(console, threshold, scores, **lists):
+    """A preview, with one change for each score afterwards."""
+    alarm = open_alarms(console, kind="leak")[0]
+    then = [replace(alarm.now, score=s, alarm=False) for s in scores]
+    empty = {"rows": [], "goes": [], "rises": [], "renamed": []}
+    of = {
+        name: [Change(alarm, one) for one in then] for name, is_there in lists.items() if is_there
+    }
+    return Preview(
+        **{**empty, **of}, n_looked_at=9, fits={}, threshold=threshold, warnings=(), version=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "scores", "told"),
+    [
+        (
+            (0.133, 0.381),
+            [0.2, 0.3, 0.1],
+            "The threshold rises from 0.133 to 0.381: 2 of the 3 alarms clear for that reason, "
+            "not because they look normal.",
+        ),
+        (
+            (0.133, 0.381),
+            [0.2],
+            "The threshold rises from 0.133 to 0.381: the alarm clears for that reason, not "
+            "because it looks normal.",
+        ),
+        (
+            (0.381, 0.133),
+            [0.2, 0.5],
+            "The threshold falls from 0.381 to 0.133: 1 of the 2 quiet rows raises an alarm for "
+            "that reason, not because its score rises.",
+        ),
+        ((0.133, 0.381), [0.1, 0.05], None),
+        ((0.133, 0.133), [0.1], None),
+    ],
+)
+def test_a_preview_begins_with_the_threshold_if_alarms_clear_because_of_it(
+    console, client, monkeypatch, threshold, scores, told
+):
+    of = "rises" if threshold[1] < threshold[0] else "goes"
+    made = _preview(console, threshold, scores, rows=True, **{of: True})
+    monkeypatch.setattr(console.ws.verdicts, "preview", lambda *_, **__: made)
+    page = post(client, "/m/pumps/preview", id=made.rows[0].alarm.id, choice="kind:leak").text
+    found = re.search(r'<p class="notice warn">(The threshold [^<]*)</p>\s*<table>', page)
+    assert (found and found[1]) == told
+
+
+def test_all_that_a_preview_counts_can_be_listed(console, client, monkeypatch):
+    made = _preview(console, (0.1, 0.1), [0.05] * 9, rows=True, goes=True)
+    monkeypatch.setattr(console.ws.verdicts, "preview", lambda *_, **__: made)
+    page = post(client, "/m/pumps/preview", id=made.rows[0].alarm.id, choice="kind:leak").text
+    clear = re.search(r"would clear: 9</h3>(.*?)<h3>Quiet rows", page, re.S)[1]
+    folded = re.search(r"<details>.*?and 4 more</summary>(.*?)</details>", clear, re.S)[1]
+    assert (clear.count("<li>"), folded.count("<li>")) == (9, 4)
+    assert page.count("and 6 more</summary>") == 2  # scores, and names
+
+
+def test_who_judged_many_stands_apart_from_how_many_more(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="unseen")[:5]]
+    post(client, "/m/pumps/verdicts", id=ids, choice="verdict:unsure")
+    assert re.search(r"and 2 more</span>\s+<span[^>]*>admin, ", client.get("/m/pumps/inbox").text)
+    console.ws.verdicts.undo([v.id for v in console.ws.verdicts.latest("pumps", limit=5)], by="x")
+
+
 def test_a_script_is_shown_scores_first_and_names_when_it_asks(console, client):
     ids = [alarm.id for alarm in open_alarms(console, kind="unseen")[:3]]
     said = {"csrf": csrf(client), "id": ids, "choice": "new", "new_kind": "dry run"}
@@ -303,7 +370,10 @@ def test_a_false_alarm_that_stays_one_is_told_before(console, client):
     page = post(client, "/m/pumps/preview", id=ids, choice="verdict:false alarm").text
     still = console.ws.verdicts.preview(ids, "false alarm").rows[0].then.alarm
     assert still
-    assert "1 row would still raise an alarm, because each counts as only one of the" in page
+    assert re.search(
+        "1 row would still raise an alarm: the model has learnt \\d+ normal rows, and one more",
+        page,
+    )
 
 
 def test_the_first_name_is_the_chip_and_others_stand_beside_it(console, client):
@@ -357,6 +427,7 @@ def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
     answer = client.post("/m/pumps/verdicts", data=fields, headers={"HX-Request": "true"})
     assert answer.status_code == 409
     assert 'href="">Reload the page' in answer.text
+    assert f"admin has already judged alarm #{number} (true)" in answer.text
     assert "data-undo" in client.get(f"/m/pumps/alarms/{number}").text
     alone = client.post("/m/pumps/verdicts", data=fields)  # its address shows nothing
     assert "Reload the page" not in alone.text
@@ -476,7 +547,121 @@ def test_rows_that_never_alarmed_are_normal_and_no_false_alarm(console, client):
     assert re.search(r'1 alarm as <span class="chip">false alarm</span>', told)
 
 
-def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there(console, client):
+def test_quiet_rows_are_rows_and_judged_normal(console, client):
+    quiet = [a.id for a in console.ws.alarms.inbox("pumps", Filter(state="quiet")).alarms[:2]]
+    page = client.get("/m/pumps/inbox?state=quiet").text
+    assert re.search(r'id="total">\d+ rows<', page)
+    assert '<th scope="col">Row</th><th scope="col">Kind now' in page
+    assert ">Normal <kbd>1" in page
+    heads = re.findall(r'<th scope="col">(Row|Alarm)</th>', client.get("/m/pumps/judge").text)
+    assert heads[-1] == "Row"  # the first may be alarms in doubt
+    given = post(client, "/m/pumps/verdicts", id=quiet, choice="verdict:false alarm").text
+    assert re.search(r'<p>2 rows: <span class="chip">normal</span></p>', given)
+    latest = client.get("/m/pumps/inbox").text.split("<h2>Latest verdicts")[1]
+    assert re.search(rf'<span class="chip">normal</span>\s+<a [^>]*>#{quiet[1]}<', latest)
+    undone = post(client, "/m/pumps/undo", verdict=re.findall(r'"verdict" value="(\d+)"', given))
+    assert re.search(r'Undone:\s*<span class="chip">normal</span>', undone.text)
+
+
+def test_the_alarm_shows_its_threshold_and_what_the_live_version_says(console, client):
+    first, second, _ = (alarm.id for alarm in open_alarms(console, kind="leak"))
+
+    def state(number):
+        page = client.get(f"/m/pumps/alarms/{number}").text
+        return re.search(r'<span class="muted">score .*?</span>', page)[0]
+
+    threshold = console.ws.ledger.live_detector("pumps").threshold_
+    assert f"</b> · threshold {threshold:.3f} · p-value" in state(second)
+    (given,) = console.ws.verdicts.give([first], "false alarm", by="mia").verdicts
+    model, live = (
+        console.ws.ledger.live_detector("pumps").model_,
+        console.ws.ledger.live("pumps").id,
+    )
+    now = console.ws.alarms.said_by(model, live, "pumps", [first])[first]
+    threshold = f"threshold {model.threshold:.3f}"
+    assert f"; now score <b>{now.score:.3f}</b> · {threshold} · alarm · version {live}" in state(
+        first
+    )
+    assert state(second).count(threshold) == 1
+    console.ws.verdicts.undo([given.id], by="mia")
+
+
+def test_an_undo_counts_what_was_reopened_and_alarms_that_come_back(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="leak")]
+    cleared = open_alarms(console, kind="unseen")[0].id
+    quiet = console.ws.alarms.inbox("pumps", Filter(state="quiet")).alarms[0].id
+    verdicts = console.ws.verdicts.give(ids, "expected", by="mia").verdicts
+    table, standing = schema.rows, console.ws.alarms.standing
+    with console.ws.store.writing() as connection:
+        for number, raises in ((cleared, False), (quiet, False)):
+            connection.execute(table.update().where(table.c.id == number).values(now_alarm=raises))
+    both = {cleared, quiet}
+    calls = []
+
+    def changed(name):  # as if undoing had raised both
+        calls.append(name)
+        said = standing(name)
+        return {n: replace(s, alarm=len(calls) > 1) if n in both else s for n, s in said.items()}
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(console.ws.alarms, "standing", changed)
+        page = post(client, "/m/pumps/undo", verdict=[v.id for v in verdicts]).text
+    found = re.findall(r"<li>([^<]*)</li>", page)
+    assert found == [
+        "3 judged rows reopened, 3 in the inbox now",
+        "1 cleared alarm back in the inbox",
+        "1 quiet row in the inbox now",
+    ]
+    assert "Nothing was forgotten: the model is still version" in page
+    with console.ws.store.writing() as connection:
+        connection.execute(table.update().where(table.c.id == cleared).values(now_alarm=True))
+
+
+def test_the_filter_of_kinds_counts_what_the_others_let_through(client):
+    def counts(query):
+        page = client.get(f"/m/pumps/inbox?{query}").text
+        return dict(re.findall(r'<option value="[^"]+"[^>]*>([a-z ]+) \((\d+)\)</option>', page))
+
+    assert counts("")["leak"] == "3"
+    assert counts("state=unsure")["leak"] == "0"
+    assert counts("entity=m3&kind=leak") == {"unseen": "12", "leak": "0"}
+
+
+@pytest.mark.parametrize("path", ["groups", "preview"])
+def test_names_that_no_kind_can_have_are_refused_for_groups_too(console, client, path):
+    number = console.ws.alarms.groups("pumps")[0].alarms[0].id
+    for name in ("hot or cold", "Expected"):
+        fields = {"name": name, "choice": "new", "new_kind": name, "id": number}
+        answer = post(client, f"/m/pumps/{path}", **fields)
+        assert answer.status_code == 422
+        assert "names with the word &#39;or&#39; between words" in answer.text
+
+
+@pytest.mark.parametrize("name", ["1", "True"])
+def test_a_kind_that_is_a_truth_is_refused_in_words_of_the_console(console, client, name):
+    number = open_alarms(console, kind="leak")[0].id
+    answer = post(client, "/m/pumps/preview", id=number, choice="new", new_kind=name)
+    assert answer.status_code == 422
+    assert "cannot be the name of a new kind" in answer.text
+    assert "Labels were names" not in answer.text
+
+
+def test_reasons_say_what_their_columns_are(console, client):
+    page = client.get(f"/m/pumps/alarms/{open_alarms(console, kind='unseen')[0].id}").text
+    why = re.search(r'"why-title">Why<.*?</table>', page, re.S)[0]
+    assert re.findall('<th scope="col"[^>]*>([^<]+)<', why) == [
+        "Column",
+        "This row",
+        "Typical",
+        "Adds",
+    ]
+    assert "“Typical” is a typical value of the normal rows nearby" in why
+    assert "as the column takes the value of the nearest one" in why
+
+
+def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there(
+    console, client, monkeypatch
+):
     def plotted():
         page = client.get("/m/pumps/watch").text
         return page, json.loads(html.unescape(re.search('data-plot="([^"]*)"', page)[1]))
@@ -498,6 +683,11 @@ def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there
     post(client, "/m/pumps/shadow", version=key["version"])
     page, found = plotted()
     assert (len(found), "Shadow" in page) == (4, True)
+    assert found[3] == [None] * 3  # it is of now
+    assert page.count('<td class="number">–</td>') == 3
+    span = (now - 3500.0, now - 3400.0)
+    monkeypatch.setattr(console.ws.watching, "shadowed", lambda _: [span])
+    assert plotted()[1][3] == [None, 0, 0]
     post(client, "/m/pumps/shadow", version="")
     with console.ws.store.writing() as connection:
         connection.execute(delete(counts).where(mine))
@@ -641,6 +831,39 @@ def test_merging_kinds_says_what_it_does_and_asks_first(console, client):
     assert console.ws.ledger.live_detector("pumps").kinds_ == ("leak",)
 
 
+def test_a_preview_of_an_older_version_is_shown_again_before_it_is_applied(console, client):
+    first, second = (alarm.id for alarm in open_alarms(console, kind="leak")[:2])
+    said = {"csrf": csrf(client), "id": first, "choice": "kind:leak"}
+    shown = client.post("/m/pumps/preview", data=said).text
+    version = re.search(r'name="previewed" value="(\d+)"', shown)[1]
+    (other,) = console.ws.verdicts.give([second], "true", kind="leak", by="eve").verdicts
+    live = console.ws.ledger.live("pumps")
+    said["previewed"] = version
+    for headers in ({}, {"HX-Request": "true"}):
+        again = client.post("/m/pumps/verdicts", data=said, headers=headers)
+        assert again.status_code == 409
+        assert f"version {live.id}, by eve, is live now" in again.text
+        assert "HX-Trigger-After-Swap" not in again.headers
+        assert console.ws.ledger.live("pumps") == live
+    said["previewed"] = re.search(r'name="previewed" value="(\d+)"', again.text)[1]
+    given = client.post("/m/pumps/verdicts", data=said)
+    assert given.status_code == 200
+    for verdict in (console.ws.verdicts.latest("pumps", limit=1)[0], other):
+        console.ws.verdicts.undo([verdict.id], by="admin")
+
+
+def test_what_was_renamed_shows_its_name_now(console, client):
+    before = console.ws.ledger.live("pumps")
+    number = open_alarms(console, kind="leak")[0].id
+    post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
+    post(client, "/m/pumps/kinds", old="leak", new="seal leak")
+    latest = client.get("/m/pumps/inbox").text.split("<h2>Latest verdicts")[1]
+    assert re.search(r">leak</span> <span[^>]*>\(now seal leak\)", latest)
+    undone = post(client, "/m/pumps/undo", verdict=re.search(r'"verdict" value="(\d+)"', latest)[1])
+    assert "(now seal leak)" in undone.text
+    post(client, "/m/pumps/revert", version=before.id)
+
+
 def test_those_who_only_look_have_no_forms_and_may_not_post(console):
     looks = signed_in(console, "view")
     page = looks.get("/m/pumps/inbox").text
@@ -731,10 +954,15 @@ def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client, mon
         page = client.get("/m/pumps/model").text
     row = re.search(rf'<th scope="row">{first.id}</th>.*?</tr>', page, re.S)[0]
     assert (">purged</span>" in row, "<button" in row) == (True, False)
-    assert "Identical, bit for bit" in post(client, "/m/pumps/replay").text
+    replayed = post(client, "/m/pumps/replay").text
+    assert "Identical, bit for bit" in replayed
+    assert "rebuilt from the log: the live one and those it was made of" in replayed
     post(client, "/m/pumps/shadow", version=first.id)
     assert console.ws.ledger.shadow("pumps").id == first.id
-    assert ">shadow</span>" in client.get("/m/pumps/model").text
+    page = client.get("/m/pumps/model").text
+    assert ">shadow</span>" in page
+    assert f"Run as shadow: version {first.id}" not in page
+    assert page.index("Stop the shadow") > page.index('id="versions-title"')
     post(client, "/m/pumps/shadow", version="")
     assert console.ws.ledger.shadow("pumps") is None
     asked = client.get("/m/pumps/revert", params={"version": first.id}).text

@@ -300,7 +300,9 @@ def test_normal_rows_far_from_all_landmarks_are_told(n_far):
 def test_a_new_kind_that_passes_as_normal_is_told():
     detector, rows = far_from_landmarks()
     with pytest.warns(
-        NewKindWarning, match=r"'faint' is new\. After learning its rows \(40\), \d+% raise"
+        NewKindWarning,
+        match=r"'faint' is new\. After learning its rows \(40\), \d+% raise an alarm and \d+% are "
+        r"recognised as 'faint'",
     ):
         detector.partial_fit(rows, np.full(40, "faint"))
     assert detector.kinds_ == ("faint",)

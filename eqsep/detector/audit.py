@@ -261,8 +261,8 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
     other = max(shares, key=lambda name: shares[name], default=None)
     if alarm < 0.5:
         advice = (
-            f"they look normal, or no landmark of the first fit is near them. If {kind!r} means "
-            f"normal, go back to the earlier model and learn them with corrected labels; "
+            f"they look normal, or like no row that the model kept from its first fit. If {kind!r} "
+            f"means normal, go back to the earlier model and learn them with corrected labels; "
             f"otherwise fit again with these rows included."
         )
     elif named >= 0.5:
@@ -274,11 +274,12 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
         )
     else:
         advice = (
-            f"no landmark of the first fit is near them, and naming without landmarks takes "
-            f"{rows_for(rate):,} rows. Fit again with these rows included."
+            f"they are like no row that the model kept from its first fit, so it needs "
+            f"{rows_for(rate):,} rows of the kind to name it. Give it more rows, or fit again with "
+            f"these rows included."
         )
     message = (
         f"The kind {kind!r} is new. After learning its rows ({len(rows):,}), {alarm:.0%} raise an "
-        f"alarm and {named:.0%} are distinguished from other kinds: {advice}"
+        f"alarm and {named:.0%} are recognised as {kind!r}: {advice}"
     )
     warn(NewKindWarning(message))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -41,6 +41,7 @@ REOPENED = {"state": OPEN, "exemption": None, "now_version": 0}  # to be scored 
 TRUE, FALSE = "true", "false alarm"  # verdicts
 State = Literal["open", "unsure", "judged", "cleared", "quiet", "exempt"]  # asked for
 Word = Literal["true", "false alarm", "expected", "unsure"]  # a verdict
+_TAKEN = (NORMAL, UNSEEN, *get_args(Word)[1:])  # names that no kind can have
 MISSING = "missing"  # shown in place of a missing value
 _BOOLEANS = {"true": ("true", "1"), "false": ("false", "0")}  # as databases have them in JSON
 ALIKE = 0.7  # the least product of two directions for alarms to look alike
@@ -174,6 +175,17 @@ class Group:
     alarms: list[Alarm]
     columns: list[str]  # those that add most to the scores of the first five
     name: str | None = None  # that somebody gave it
+
+
+def checked_name(text: str, *, what: str) -> str:
+    """The name of a kind or of a group as it is stored, which may become a kind's."""
+    found, words = texts.name(text, what=what[0].upper() + what[1:], most=texts.MOST_KIND), _TAKEN
+    if found.casefold() in words or OR in found:
+        raise texts.Invalid(
+            f"{found!r} cannot be {what}: {', '.join(words)}, and names with the word "
+            f"{OR.strip()!r} between words, have other meanings. Choose another."
+        )
+    return found
 
 
 def first_name(kind: str) -> str:
@@ -334,12 +346,12 @@ class Alarms:
             by_row = {row.row: Verdict(*row) for row in connection.execute(query)}
         return [_alarm(row, by_row.get(row.id)) for row in rows]
 
-    def kinds(self, name: str) -> dict[str, int]:
-        """How many open alarms have each kind as their first name, the most frequent first."""
+    def kinds(self, name: str, wanted: Filter = _OPEN) -> dict[str, int]:
+        """How many of some alarms have each kind as their first name, the most frequent first."""
         self.refresh(name)
         table = schema.rows
         query = select(table.c.now_kind, func.count()).group_by(table.c.now_kind)
-        where = and_(table.c.model == name, *_OPEN.conditions())
+        where = and_(table.c.model == name, *wanted.conditions())
         counted: Counter[str] = Counter()
         for named, n in self._store.rows(query.where(where)):
             counted[first_name(named)] += int(n)
@@ -419,7 +431,7 @@ class Alarms:
 
     def rename_groups(self, name: str, numbers: Sequence[int], new: str) -> int:
         """Name the groups of some rows, which become one; an empty name ends that. How many."""
-        to = texts.name(new, what="A group name") if new else None
+        to = checked_name(new, what="a group name") if new else None
         found = [g for g in self._grouped(name) if not {a.id for a in g}.isdisjoint(numbers)]
         if not found:
             raise Missing("None of these rows is in a group any more: reload the groups.")
@@ -498,6 +510,11 @@ class Alarms:
         columns = columns_of(Said, schema.rows, "now_")
         rows = self._store.rows(_undecided(name, schema.rows.c.id, *columns))
         return {number: Said(*values) for number, *values in rows}
+
+    def n_raised(self, numbers: Sequence[int]) -> int:
+        """How many of some rows raised an alarm when they came."""
+        count = select(func.count()).where(_among(numbers), schema.rows.c.alarm)
+        return int(self._store.first(count)[0])
 
     def names(self, name: str) -> dict[int, tuple[bool, str]]:
         """Whether the rows of `standing` raise an alarm, and their kinds: in half the time."""

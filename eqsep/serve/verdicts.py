@@ -10,9 +10,21 @@ from eqsep.detector import Detector
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for as rows_needed
 from eqsep.errors import UserError
-from eqsep.labels import NORMAL, OR, UNSEEN
+from eqsep.labels import NORMAL, TRUTHS
 from eqsep.serve import ledger, schema, texts
-from eqsep.serve.alarms import FALSE, JUDGED, OPEN, TRUE, UNSURE, Alarm, Alarms, Said, Verdict, Word
+from eqsep.serve.alarms import (
+    FALSE,
+    JUDGED,
+    OPEN,
+    TRUE,
+    UNSURE,
+    Alarm,
+    Alarms,
+    Said,
+    Verdict,
+    Word,
+    checked_name,
+)
 from eqsep.serve.ledger import Ledger, Lesson, Version, learnt_from, rows_for
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
@@ -60,6 +72,7 @@ class Preview:
     fits: dict[str, Fit]  # how well the first row fits each kind
     threshold: tuple[float, float]  # before and after
     warnings: tuple[str, ...]
+    version: int  # the live one, which the verdict would change
     # rows like the first that stays an alarm, and are judged normal, until it is none; None if it
     # is none anyway, or if more than 1,000 are needed
     n_needed: int | None = None
@@ -193,6 +206,10 @@ def _swayed(connection: Connection, model: str, line: set[int]) -> list[Any]:
     ]
 
 
+class Outdated(Conflict):
+    """Another version went live after a verdict was previewed."""
+
+
 class Verdicts:
     """The verdicts of a store: true alarms teach rows with their kind, false ones as normal."""
 
@@ -233,13 +250,24 @@ class Verdicts:
             fits=_fits(before, after, alarms[0]) if named else {},
             threshold=(before.threshold, after.threshold),
             warnings=warnings,
+            version=live,
             n_needed=n_like_it(before, still[0].row) if named and still else None,
         )
 
     def give(
-        self, numbers: list[int], verdict: str, *, by: str, kind: str | None = None, note: str = ""
+        self,
+        numbers: list[int],
+        verdict: str,
+        *,
+        by: str,
+        kind: str | None = None,
+        note: str = "",
+        previewed: int | None = None,
     ) -> Given:
-        """Judge rows; what that teaches is learnt in the same transaction."""
+        """Judge rows; what that teaches is learnt in the same transaction.
+
+        `previewed` is the version that a preview was of: if another one is live, nothing is done.
+        """
         alarms, kind = self._judgeable(numbers, verdict, kind)
         model, table, note = alarms[0].model, schema.verdicts, texts.note(note)
         said = {"verdict": verdict, "kind": kind}
@@ -249,7 +277,7 @@ class Verdicts:
             taught = select(table.c.row, table.c.by).where(standing, table.c.verdict.in_(TEACHING))
             first = connection.execute(taught).first()
             if first is not None:
-                raise Conflict(f"{first.by} has just judged row {first.row}: reload it.")
+                raise Conflict(f"{first.by} has just judged alarm #{first.row}: reload it.")
             connection.execute(update(table).where(standing).values(undone_at=now(), undone_by=by))
             values = {**said, "model": model, "note": note, "by": by, "at": now()}
             rows = [{"row": number, "version": version} | values for number in numbers]
@@ -258,12 +286,19 @@ class Verdicts:
             state = UNSURE if verdict == UNSURE else JUDGED
             connection.execute(_rows(numbers).values(state=state, proposal=null()))
 
-        change = None
-        if verdict in TEACHING:
+        def teaching(live: int) -> ledger.Change | None:
+            if verdict not in TEACHING:
+                return None
+            if previewed is not None and live != previewed:
+                raise Outdated(
+                    f"The model changed after this preview: version {previewed} was live then, "
+                    f"version {live} is now. Nothing was learnt. Preview the verdict again."
+                )
             count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
             summary = f"{count}: {verdict if verdict == FALSE else kind}"
-            change = ledger.Change(ledger.LEARN, by, summary, _lesson(alarms, verdict, kind))
-        version = self._ledger.append(model, change, within=write)
+            return ledger.Change(ledger.LEARN, by, summary, _lesson(alarms, verdict, kind))
+
+        version = self._ledger.append(model, teaching, within=write)
         given = [a.verdict for a in self._alarms.some(numbers) if a.verdict is not None]
         return Given(given, version)
 
@@ -435,7 +470,7 @@ class Verdicts:
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
                 raise Conflict(
-                    f"{alarm.verdict.by} has already judged row {alarm.id} "
+                    f"{alarm.verdict.by} has already judged alarm #{alarm.id} "
                     f"({alarm.verdict.verdict}): undo that first, alone or with its batch."
                 )
         return alarms, kind if verdict == TRUE else None
@@ -452,15 +487,14 @@ def _kind(text: str, *, known: Collection[str]) -> str:
     """The name of a kind as it is learnt: one of those known, or a new one."""
     if text in known:
         return text
-    reserved = (NORMAL, UNSEEN, *VERDICTS[1:])
-    kind = texts.name(text, what="A kind name", most=texts.MOST_KIND)
-    if kind.casefold() in reserved or OR in kind:
-        raise texts.Invalid(
-            f"{kind!r} cannot be a kind name: {', '.join(reserved)} and names that contain "
-            f"{OR.strip()!r} are reserved. Choose another."
-        )
+    kind = checked_name(text, what="a kind name")
     if kind in known:
         return kind
+    if kind.casefold() in TRUTHS and not any(name.casefold() in TRUTHS for name in known):
+        raise texts.Invalid(
+            f"{kind!r} cannot be the name of a new kind: it looks like a yes or no, not like a "
+            f"name. Use a word, such as 'forged card'."
+        )
     same = [name for name in known if name.casefold() == kind.casefold()]
     if same:
         raise texts.Invalid(f"The kind {same[0]!r} exists and is much like {kind!r}: use it.")

@@ -1,6 +1,7 @@
 """Watching: how many rows and alarms came, and whether rows still look like those learnt."""
 
 import io
+import math
 import secrets
 import threading
 import time
@@ -153,6 +154,15 @@ class Watching:
             per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
         return replace(watch, **_advice(watch, recent))
+
+    def shadowed(self, name: str) -> list[tuple[float, float]]:
+        """From when to when versions scored as a shadow, in seconds since 1970."""
+        audit = schema.audit.c
+        query = select(audit.at, audit.detail).where(audit.action == "shadow").order_by(audit.id)
+        found = [(row.at, row.detail) for row in self._store.rows(query)]
+        mine = [(at, detail["version"]) for at, detail in found if detail.get("model") == name]
+        ends = [at for at, _ in mine[1:]] + [math.inf]
+        return [(at, end) for (at, version), end in zip(mine, ends, strict=False) if version]
 
     def _monitor(self, name: str, number: int) -> Monitor | None:
         """The monitor of this episode; None where rows cannot be watched one by one."""

@@ -14,14 +14,23 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.alarms import Alarm, Filter, Said, first_name
-from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read
+from eqsep.serve.alarms import Alarm, Filter, Said, Verdict, first_name
+from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
 from eqsep.serve.ledger import entity_column
 from eqsep.serve.store import Missing
 from eqsep.serve.texts import LARGEST, Number, number
-from eqsep.serve.verdicts import FALSE, TEACHING, TRUE, VERDICTS, Preview, Reviewed, fits_now
+from eqsep.serve.verdicts import (
+    FALSE,
+    TEACHING,
+    TRUE,
+    VERDICTS,
+    Outdated,
+    Preview,
+    Reviewed,
+    fits_now,
+)
 from eqsep.serve.web.guards import Judge
 
 PER_PAGE = 50
@@ -71,7 +80,9 @@ def add_routes(pages: Pages) -> None:
         kinds = {kind: place + _FIRST_KEY for kind, place in ws.ledger.places(model).items()}
         latest = ws.verdicts.together(model, limit=_LATEST)
         name = entity_column(settings, plan) or "entity"
-        return {"kinds": kinds, "latest": latest, "entity_name": name}
+        renamed, judged = ws.verdicts.renamed(model), [verdicts[0].row for verdicts in latest]
+        values = {"kinds": kinds, "latest": latest, "judged_rows": ws.alarms.left(judged)}
+        return values | {"renamed": renamed, "entity_name": name}
 
     @pages.screen("/m/{model}/inbox", "inbox.html", heading="Inbox", ages=_AGES)
     def inbox(request: Request, model: str, page: PageNumber = 1) -> Values:
@@ -85,10 +96,11 @@ def add_routes(pages: Pages) -> None:
         else:
             alarms = ws.alarms.inbox(model, wanted, limit=PER_PAGE, offset=start).alarms
         alarms = ws.alarms.with_reasons(alarms)
-        kinds = ws.alarms.kinds(model)
+        kinds = ws.alarms.kinds(model, wanted.model_copy(update={"kind": None}))
         columns = [*ws.ledger.live_detector(model).plan_.table_columns]
-        if chosen["kind"]:  # also shown without open alarms
-            kinds.setdefault(chosen["kind"], 0)
+        for kind in (*ws.ledger.places(model), chosen["kind"]):  # also shown without alarms
+            kinds.setdefault(kind, 0)
+        kinds.pop("", None)
         if chosen["column"]:  # also shown if the model does not know it
             columns.append(chosen["column"])
         shown = {"found": found, "is_folded": is_folded, "page": page, "chosen": chosen}
@@ -132,6 +144,10 @@ def add_routes(pages: Pages) -> None:
             raise Missing(f"Model {model!r} has no row {number}.")
         reasons = (found.reasons or {})["reasons"]
         reasons = [one for one in reasons if abs(one["contribution"]) > 5e-4]
+        live = ws.ledger.in_use(model)[0]
+        learnt = ws.ledger.detector(live).model_
+        is_live = found.now.version == live  # not of a row that was judged
+        then = {} if is_live else ws.alarms.said_by(learnt, live, model, [number], named=False)
         return judging(model) | {
             "heading": f"Alarm {number}",
             "alarm": found,
@@ -139,7 +155,9 @@ def add_routes(pages: Pages) -> None:
             "most_added": max((abs(one["contribution"]) for one in reasons), default=0) or 1,
             "main_columns": {one["column"] for one in reasons[:3]},
             "normal_rows": ws.alarms.normal_rows(number),
-            "fits": fits_now(ws.ledger.live_detector(model).model_, found),
+            "fits": fits_now(learnt, found),
+            "threshold": learnt.threshold,
+            "live": found.now if is_live else then[number],
             "alike": ws.alarms.with_reasons(ws.alarms.alike(number)),
             "history": ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             "verdicts": ws.verdicts.of_row(number),
@@ -221,39 +239,78 @@ def _is_renamed(before: Said, after: Said) -> bool:
 
 def _previewed(preview: Preview) -> Values:
     renamed = [one for one in preview.renamed if _is_renamed(one.alarm.now, one.then)]
-    return {"preview": preview, "renamed": renamed}
+    return {"preview": preview, "renamed": renamed, "by_threshold": _by_threshold(preview)}
+
+
+def _by_threshold(preview: Preview) -> str | None:
+    """How many rows change only because the threshold does; None if no row does."""
+    before, after = preview.threshold
+    if after > before:
+        total, n = len(preview.goes), sum(one.then.score > before for one in preview.goes)
+        what, one, some = "alarm", "clears", "clear"
+        why = "it looks" if n == 1 else "they look"
+        why += " normal"
+    else:
+        total, n = len(preview.rises), sum(one.then.score <= before for one in preview.rises)
+        what, one, some = "quiet row", "raises an alarm", "raise an alarm"
+        why = "its score rises" if n == 1 else "their scores rise"
+    if not n:
+        return None
+    which = f"the {what}" if total == 1 else f"{n:,} of the {plural(total, what)}"
+    moves = f"The threshold {'rises' if after > before else 'falls'}"
+    return (
+        f"{moves} from {score(before)} to {score(after)}: {which} {one if n == 1 else some} for "
+        f"that reason, not because {why}."
+    )
 
 
 def _add_verdicts(pages: Pages) -> None:
     """Preview, verdict, undo, exemptions, assignment and notes."""
     ws = pages.ws
 
-    def changed(model: str, before: dict[int, Said]) -> Values:
-        """What has changed for rows that nobody has judged, with counts."""
+    def judged(verdicts: list[Verdict]) -> Values:
+        """The rows of verdicts, by number."""
+        return {"judged_rows": ws.alarms.left([verdict.row for verdict in verdicts])}
+
+    def changed(
+        model: str, before: dict[int, Said], rows: set[int], *, is_undo: bool = False
+    ) -> Values:
+        """What has changed for rows whose verdicts are undone, and for other open ones."""
         after = ws.alarms.standing(model)
-        pairs = [(before[number], now) for number, now in after.items() if number in before]
+        reopened = [after[number] for number in rows if number in after]
+        others = {n: said for n, said in after.items() if n in before and n not in rows}
+        pairs = [(before[number], now) for number, now in others.items()]
+        rises = [n for n, said in others.items() if said.alarm and not before[n].alarm]
+        back = ws.alarms.n_raised(rises) if rises else 0
+        again = f"reopened, {sum(said.alarm for said in reopened)} in the inbox now"
         counts = (
+            ("judged row", again, len(reopened) if is_undo else 0),
             ("open alarm", "renamed", sum(_is_renamed(*pair) for pair in pairs)),
             ("open alarm", "no longer in the inbox", sum(a.alarm > b.alarm for a, b in pairs)),
-            ("quiet row", "in the inbox now", sum(a.alarm < b.alarm for a, b in pairs)),
+            ("cleared alarm", "back in the inbox", back),
+            ("quiet row", "in the inbox now", len(rises) - back),
         )
         return {"changed": [f"{plural(n, what)} {then}" for what, then, n in counts if n]}
 
-    @pages.part("/m/{model}/preview", "panel_preview.html", heading="Preview")
-    def preview(request: Request, _: Judge, model: str, form: Posted) -> Values:
+    def shown(request: Request, model: str, form: FormData, outdated: str = "") -> Values:
+        """A preview as it is shown; `outdated` says why an earlier one no longer holds."""
         said = _judgement(form)
         teaches = said.verdict in TEACHING
         named = not (teaches and "hx-request" in request.headers)  # a script asks for names later
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
         still = [one for one in found.rows if one.then.alarm] if said.verdict == FALSE else []
         row = still[0].alarm.row if still else {}
-        shown = {"named": named, "teaches": teaches, "still": still, **said._asdict()}
+        values = {"named": named, "teaches": teaches, "still": still, "outdated": outdated}
         numbers = [name for name, value in row.items() if type(value) in (int, float)]
         main = (still[0].alarm.reasons or {"reasons": []})["reasons"] if still else []
         first = [reason["column"] for reason in main if reason["column"] in numbers]
-        shown["numbers"] = [*dict.fromkeys([*first, *numbers])]  # the main reasons first
-        shown["n_normal"] = round(ws.ledger.live_detector(model).model_.n_learnt[0])
-        return shown | _previewed(found)
+        values["numbers"] = [*dict.fromkeys([*first, *numbers])]  # the main reasons first
+        values["n_normal"] = round(ws.ledger.live_detector(model).model_.n_learnt[0])
+        return values | said._asdict() | _previewed(found)
+
+    @pages.part("/m/{model}/preview", "panel_preview.html", heading="Preview")
+    def preview(request: Request, _: Judge, model: str, form: Posted) -> Values:
+        return shown(request, model, form)
 
     @pages.part("/m/{model}/preview/names", "panel_names.html", heading="Names")
     def names(_: Judge, form: Posted) -> Values:
@@ -282,21 +339,36 @@ def _add_verdicts(pages: Pages) -> None:
         }
 
     @pages.part("/m/{model}/verdicts", "panel_given.html", changed_alarms=True)
-    def give(by: Judge, model: str, form: Posted) -> Values:
+    def give(request: Request, by: Judge, model: str, form: Posted) -> Values:
         said, before = _judgement(form), ws.alarms.standing(model)
-        given = ws.verdicts.give(said.ids, said.verdict, kind=said.kind, note=said.note, by=by)
-        heading = "Learnt" if said.verdict in TEACHING else "Noted"
+        (version,) = fields(form, "previewed")
+        previewed = number(version, what="a version") if version else None
+        try:
+            given = ws.verdicts.give(
+                said.ids, said.verdict, by=by, kind=said.kind, note=said.note, previewed=previewed
+            )
+        except Outdated:
+            again: Values = {"template": "panel_preview.html", "heading": "Preview", "status": 409}
+            live = ws.ledger.live(model)
+            why = f"The model changed: version {live.id}, by {live.by}, is live now."
+            return again | {"changed_alarms": False} | shown(request, model, form, why)
+        teaches = said.verdict in TEACHING
+        heading = "Learnt" if teaches else "Noted"
         values = {"heading": heading, "given": given, "version": given.version}
-        return changed(model, before) | values | {"undone": [], "same_as": None}
+        values |= judged(given.verdicts) | {"undone": [], "same_as": None, "renamed": {}}
+        return changed(model, before, set(said.ids)) | values | {"is_new": teaches}
 
     @pages.part("/m/{model}/undo", "panel_given.html", heading="Undone", changed_alarms=True)
     def undo(by: Judge, model: str, form: Posted) -> Values:
         numbers, before = _numbers(form, "verdict", what="a verdict"), ws.alarms.standing(model)
+        live = ws.ledger.in_use(model)[0]
         version = ws.verdicts.undo(numbers, by=by)
         undone = [ws.verdicts.get(number) for number in numbers]
         same = [v.id for v in ws.ledger.versions(model) if v.digest == version.digest]
-        values = {"given": None, "version": version, "undone": undone}
-        return changed(model, before) | values | {"same_as": min(same) if same[1:] else None}
+        values: Values = {"given": None, "version": version, "undone": undone}
+        values |= judged(undone) | {"renamed": ws.verdicts.renamed(model)}
+        values |= {"same_as": min(same) if same[1:] else None, "is_new": version.id != live}
+        return changed(model, before, {v.row for v in undone}, is_undo=True) | values
 
     @pages.part("/m/{model}/exemptions", "panel_said.html", heading="Exempted", changed_alarms=True)
     def exempt(by: Judge, model: str, form: Posted) -> Values:

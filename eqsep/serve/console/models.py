@@ -77,11 +77,25 @@ def add_routes(pages: Pages) -> None:
         status, now = ws.watching.status(model), int(time.time()) // 60 * 60
         shown = _every([minute for minute in status.per_minute if minute.at < now])
         has_shadow = ledger.shadow(model) is not None or any(m.shadow_alarms for m in shown)
-        series = ["at", "rows", "alarms"] + ["shadow_alarms"] * has_shadow
-        plotted = [[getattr(minute, name) for minute in shown] for name in series]
+        plotted: list[list[int | None]] = [
+            [getattr(minute, name) for minute in shown] for name in ("at", "rows", "alarms")
+        ]
+        if has_shadow:
+            plotted.append(_of_shadow(shown, ws.watching.shadowed(model)))
         last = sum(minute.rows for minute in shown if minute.at == now - 60)
         values = {"watch": status, "plotted": plotted, "shown": shown, "per_minute_now": last}
-        return values | {"has_shadow": has_shadow}
+        return values | {"of_shadow": plotted[3] if has_shadow else None}
+
+
+def _of_shadow(minutes: list[Minute], spans: list[tuple[float, float]]) -> list[int | None]:
+    """The alarms of the shadow in each minute; None where there was no shadow."""
+
+    def is_there(minute: Minute) -> bool:
+        return minute.shadow_alarms > 0 or any(
+            a < minute.at + 60 and minute.at < b for a, b in spans
+        )
+
+    return [minute.shadow_alarms if is_there(minute) else None for minute in minutes]
 
 
 def _facts(model: Model) -> list[tuple[str, str]]:

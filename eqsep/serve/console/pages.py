@@ -100,7 +100,7 @@ def certainty(alarm: Alarm) -> str:
     name, probability = first_name(alarm.now.kind), alarm.now.kind_probability
     if probability is None or probability == 1 or name == UNSEEN:
         return ""
-    return f"{name} with a probability of {percent(probability)}, if its kind was seen"
+    return f"{percent(probability)} likely to be {name}, if it is of a kind that the model has seen"
 
 
 def shown(value: Any) -> str:
@@ -234,12 +234,12 @@ class Pages:
 
     def _panel(self, request: Request, template: str, **values: Any) -> HTMLResponse:
         """A part of a page if a script asks for it, otherwise a page of its own."""
-        changed = values.pop("changed_alarms", False)
+        changed, status = values.pop("changed_alarms", False), values.pop("status", 200)
         if "hx-request" not in request.headers:
-            return self.show(request, "panel_page.html", panel=template, **values)
+            return self.show(request, "panel_page.html", panel=template, status=status, **values)
         known = self._known(request, request.path_params["model"])
         headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
-        return HTMLResponse(self._rendered(template, known | values), headers=headers)
+        return HTMLResponse(self._rendered(template, known | values), status, headers)
 
     def _known(self, request: Request, model: str | None) -> Values:
         person, query = guards.person(request), request.url.query
