@@ -361,8 +361,7 @@ def test_one_vs_set_that_ranks_as_its_machine_is_said_to(tmp_path):
     assert "that of a constant score" in reasons["OVS"]
     assert "2 distinct scores get 0.900 on the training rows" in reasons["OVS"]
     assert reasons["OCSVM"].endswith(
-        "experiment: no nu that was tried on 20,000 rows gives the row (python -m paper.settings "
-        "OCSVM-A)"
+        "within 0.005 of it (python -m paper.settings OCSVM-A --rows 0)"
     )
     assert reasons["IsoF"].endswith(": open, no reason is known")
     for row in ("OVS-ES (ours)", "SVM", "Random"):
