@@ -727,10 +727,18 @@ def test_the_settings_are_those_of_the_model_that_one_looks_at(client):
 
 def test_a_note_an_assignee_and_columns_are_kept(console, client):
     number = open_alarms(console, kind="leak")[0].id
+    wrong = post(client, f"/m/pumps/alarms/{number}/note", note="lost", to="nobody-here")
+    assert "&#39;nobody-here&#39; has no token here. Alarms can be assigned to: ad" in wrong.text
+    assert post(client, "/m/pumps/assign", id=number, to="nobody-here").status_code == 422
+    assert console.ws.alarms.get(number).assignee is None
+    console.ws.people.issue("ada", "judge", by="test")
     post(client, f"/m/pumps/alarms/{number}/note", note="asked the plant", to="ada")
     alarm = console.ws.alarms.get(number)
     assert (alarm.note, alarm.assignee) == ("asked the plant", "ada")
     assert client.get("/m/pumps/inbox?assignee=ada").text.count('name="id"') == 1
+    console.ws.people.revoke("ada", by="test")
+    saved = post(client, f"/m/pumps/alarms/{number}/note", note="asked again", to="ada")
+    assert saved.status_code == 200
     post(client, "/m/pumps/assign", id=number, to="")
     assert console.ws.alarms.get(number).assignee is None
     post(client, "/m/hostile/settings", entity="name", time="when")
