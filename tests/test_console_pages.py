@@ -446,6 +446,15 @@ def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
         ("/m/pumps/revert", {"version": "first"}, 422, "number of a version"),
         ("/m/pumps/purge", {"entity": "m1", "again": "m2"}, 422, "Nothing was deleted"),
         ("/settings/tokens", {"name": "", "role": "view"}, 422, "A name must have"),
+        (
+            "/m/pumps/notices",
+            {"hours": "0"},
+            422,
+            "Hours between e-mails must be more than 0.",
+        ),
+        ("/m/pumps/exemptions", {"entity": "m2", "low": "x"}, 422, "<span>From must be a number."),
+        ("/m/pumps/alarms/x/note", {}, 422, "The number in the address must be a whole number."),
+        ("/m/pumps/notices", {"mail_server": "host"}, 422, "The e-mail server must look like smtp"),
     ],
 )
 def test_what_is_wrong_is_said_on_a_page(client, path, fields, status, told):
@@ -455,13 +464,20 @@ def test_what_is_wrong_is_said_on_a_page(client, path, fields, status, told):
     assert 'role="alert"' in answer.text
 
 
+def test_only_the_address_that_is_wrong_is_named(client):
+    mail = {"mail_server": "smtp://host", "mail_from": "not an address", "mail_to": "d@e.f"}
+    page = post(client, "/m/pumps/notices", **mail).text
+    assert "The sender (From) must be an e-mail address, got &#39;not an address&#39;." in page
+    assert "d@e.f" not in page
+
+
 def test_filters_choose_and_refuse(client):
     assert client.get("/m/pumps/inbox?by=alarm&kind=leak").text.count('name="id"') == 3
     assert client.get("/m/pumps/inbox?by=alarm&entity=m3").text.count('name="id"') == 12
     assert "No alarms match these filters" in client.get("/m/pumps/inbox?min_score=99").text
     assert client.get("/m/pumps/inbox?state=quiet&entity=m1").text.count('name="id"') > 10
     bad = client.get("/m/pumps/inbox?min_score=high")
-    assert (bad.status_code, "valid number" in bad.text) == (422, True)
+    assert (bad.status_code, "must be a number" in bad.text) == (422, True)
     gone = client.get("/m/pumps/inbox?entity=m77").text
     assert '<a href="/m/pumps/entity?name=m77">all stored rows of m77</a>' in gone
     for wrong in ("state=gone", "by=week", "since=noon", "value=BR", "column=heat"):
@@ -934,10 +950,18 @@ def test_the_settings_are_those_of_the_model_that_one_looks_at(client):
 
 def test_a_note_an_assignee_and_columns_are_kept(console, client):
     number = open_alarms(console, kind="leak")[0].id
+    wrong = post(client, f"/m/pumps/alarms/{number}/note", note="lost", to="nobody-here")
+    assert "&#39;nobody-here&#39; has no token here. Alarms can be assigned to: ad" in wrong.text
+    assert post(client, "/m/pumps/assign", id=number, to="nobody-here").status_code == 422
+    assert console.ws.alarms.get(number).assignee is None
+    console.ws.people.issue("ada", "judge", by="test")
     post(client, f"/m/pumps/alarms/{number}/note", note="asked the plant", to="ada")
     alarm = console.ws.alarms.get(number)
     assert (alarm.note, alarm.assignee) == ("asked the plant", "ada")
     assert client.get("/m/pumps/inbox?assignee=ada").text.count('name="id"') == 1
+    console.ws.people.revoke("ada", by="test")
+    saved = post(client, f"/m/pumps/alarms/{number}/note", note="asked again", to="ada")
+    assert saved.status_code == 200
     post(client, "/m/pumps/assign", id=number, to="")
     assert console.ws.alarms.get(number).assignee is None
     post(client, "/m/hostile/settings", entity="name", time="when")

@@ -43,6 +43,11 @@ _LEASE = 120.0  # seconds for which one process has a delivery
 _LATEST = 86_400.0  # seconds: older incidents are not new
 _MOST_IN_MAIL = 200  # events
 _SCHEMES = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
+_CALLED = {
+    "url": "webhook URL",
+    "console": "address of this console",
+    "mail_server": "e-mail server",
+}
 _WORDS = {
     INCIDENT: "{kind}: {counted}, highest score {score:.3f}",
     NEW_KIND: "new kind: {kind}",
@@ -76,12 +81,19 @@ class Subscription(Asked):
             except ValueError:
                 is_good = False
             if text and not (is_good and text.isprintable() and " " not in text):
-                raise UserError(f"Expected {name} as {' or '.join(schemes)}://HOST, got {text!r}.")
+                forms = " or ".join(f"{scheme}://HOST" for scheme in schemes)
+                raise UserError(f"The {_CALLED[name]} must look like {forms}, got {text!r}.")
         mail = (self.mail_server, self.mail_from, self.mail_to)
         if any(mail) and not all(mail):
             raise UserError("E-mail needs a server, a sender and recipients: one of them is empty.")
-        if not all(text.isprintable() and ("@" in text or not text) for text in mail[1:]):
-            raise UserError(f"Expected e-mail addresses, got {self.mail_from!r}, {self.mail_to!r}.")
+        must_be = (
+            "sender (From) must be an e-mail address",
+            "recipients (To) must be e-mail addresses",
+        )
+        for rule, text in zip(must_be, mail[1:], strict=True):
+            for one in text.split(",") if text else ():
+                if not (one.isprintable() and "@" in one):
+                    raise UserError(f"The {rule}, got {one.strip()!r}.")
         return self
 
     def tells_like(self, other: "Subscription") -> bool:

@@ -393,11 +393,18 @@ def _add_verdicts(pages: Pages) -> None:
             ws.exemptions.revoke(model, one, by=by)
         return go(model, "verdicts")
 
+    def check_assignee(to: str) -> None:
+        """Refuse a name that is nobody's: an alarm assigned to it would wait for ever."""
+        if to and ws.people.holder(to) is None:
+            known = ", ".join(person.name for person in ws.people.all())
+            raise UserError(f"{to!r} has no token here. Alarms can be assigned to: {known}.")
+
     @pages.part("/m/{model}/assign", "panel_said.html", heading="Assigned", changed_alarms=True)
     def assign(by: Judge, form: Posted) -> Values:
         ids, (to,) = _numbers(form, "id", what="a row"), fields(form, "to")
         if not ids:
             raise UserError("No alarm is selected: select those to assign.")
+        check_assignee(to)
         ws.alarms.assign(ids, to or None)
         ws.people.log(by, "assigned", rows=ids, to=to)
         return {"detail": f"{plural(len(ids), 'alarm')} assigned to {to or 'nobody'}"}
@@ -405,6 +412,8 @@ def _add_verdicts(pages: Pages) -> None:
     @pages.part("/m/{model}/alarms/{number}/note", "panel_said.html", heading="Saved", detail="")
     def annotate(by: Judge, number: Number, form: Posted) -> Values:
         to, note = fields(form, "to", "note")
+        if to != ws.alarms.get(number).assignee:  # somebody who has left may keep an alarm
+            check_assignee(to)
         ws.alarms.annotate(number, note)
         ws.alarms.assign([number], to or None)
         ws.people.log(by, "annotated", rows=[number], to=to)

@@ -34,6 +34,32 @@ Add = Callable[[Callable[..., Values]], None]
 Read = TypeVar("Read", bound=BaseModel)
 _HUES = 8
 _FEW = 4  # rows of a kind; with fewer, no p-value is below 0.2
+_LABELS = {  # of fields that a form names otherwise
+    "age": "Age",
+    "at": "Order",
+    "days": "Days",
+    "events": "Notify about",
+    "high": "To",
+    "hours": "Hours between e-mails",
+    "low": "From",
+    "min_score": "The lowest score",
+    "note": "The note",
+    "number": "The number in the address",
+    "page": "The page",
+    "url": "Webhook URL",
+}
+_RULES = {  # by the type of an error
+    "float_parsing": "must be a number",
+    "int_parsing": "must be a whole number",
+    "finite_number": "must be a number",
+    "missing": "is missing",
+    "greater_than": "must be more than {gt:g}",
+    "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+    "literal_error": "must be {expected}",
+    "string_too_long": "must have at most {max_length:,} characters",
+    "string_too_short": "is empty",
+}
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -174,6 +200,20 @@ def read(record: type[Read], given: Values) -> Read:
         return record(**values)
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from error
+
+
+def sentences(error: RequestValidationError) -> str:
+    """What is wrong with the fields of a form, by their labels."""
+    return " ".join(dict.fromkeys(_sentence(one) for one in error.errors()))
+
+
+def _sentence(wrong: Any) -> str:
+    name = next((str(one) for one in reversed(wrong["loc"]) if isinstance(one, str)), "")
+    label = _LABELS.get(name, name.replace("_", " ").capitalize())
+    rule = _RULES.get(wrong["type"])
+    if rule is None:
+        return f"{label}: {wrong['msg']}."
+    return f"{label} {rule.format(**wrong.get('ctx', {}))}."
 
 
 def go(model: str, screen: str) -> Response:

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from eqsep import __version__
 from eqsep.errors import UserError
 from eqsep.serve import console
+from eqsep.serve.console.pages import sentences
 from eqsep.serve.store import Unavailable
 from eqsep.serve.web import api, inference
 from eqsep.serve.web.guards import LOOPBACK, Guard, require, session_routes
@@ -89,6 +90,8 @@ def create_app(
             return await answered(request, error)
         status, message, headers = problem(error)  # somebody looks at a page
         status = 422 if status == 400 else status
+        if isinstance(error, RequestValidationError):
+            message = sentences(error)
         try:
             page = await run_in_threadpool(pages.problem, request, message, status)
         except Unavailable:  # a page needs the store, too
