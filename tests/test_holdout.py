@@ -376,12 +376,17 @@ def test_a_slow_sensor_is_not_taken_for_a_group():
     code = np.zeros(600, dtype=int)
     (found,) = check_dependence(read_table(rows.assign(slow=slow), name="Detector"), code)
     assert "looks like it" not in found.message
-    numbered = rows.assign(slow=slow, run=np.repeat(np.arange(12), 50))
+    numbered = rows.assign(slow=slow, run=np.repeat(np.arange(24), 25))
     (found,) = check_dependence(read_table(numbered, name="Detector"), code)
     assert "(column 'run', which never decreases, looks like it)" in found.message
-    named = rows.assign(price=np.repeat(np.arange(12)[::-1], 50), month=numbered["run"])
+    assert found.fields == {"time": "run"}
+    named = rows.assign(price=np.repeat(np.arange(24)[::-1], 25), month=numbered["run"])
     (found,) = check_dependence(read_table(named, name="Detector"), code)
     assert "(column 'month', which never decreases, looks like it)" in found.message
+    few = rows.assign(run=np.repeat(np.arange(12), 50))  # as times they would be too few
+    (found,) = check_dependence(read_table(few, name="Detector"), code)
+    assert "(column 'run' looks like it)" in found.message
+    assert found.fields == {"group": "run"}
 
 
 def test_of_several_columns_that_may_tell_the_run_the_one_with_most_runs_is_named():
@@ -394,7 +399,7 @@ def test_of_several_columns_that_may_tell_the_run_the_one_with_most_runs_is_name
 
 
 def test_the_hint_names_the_column_that_looks_like_times():
-    rows = pd.DataFrame(sensors(600), columns=list("abcd")).assign(year=np.repeat(range(12), 50))
+    rows = pd.DataFrame(sensors(600), columns=list("abcd")).assign(year=np.repeat(range(24), 25))
     code = np.zeros(600, dtype=int)
     (found,) = check_dependence(read_table(rows, name="Detector"), code)
     assert "(column 'year', which never decreases, looks like it)" in found.message

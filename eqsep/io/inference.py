@@ -95,8 +95,8 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
                 words = [word for word in words if word != _NONE]
                 column, tokens = without_missing(columns[i], words)
                 found = Understood(column)
-        if tokens:
-            gone[field.name] = tokens
+        if unasked := [t for t in tokens if not any(marks.is_same(word, t) for word in said)]:
+            gone[field.name] = unasked
         matched |= layout.matched(field.name, tokens)
         if found.said:
             note(f"{field.name or '(no name)'}: {found.said}.")
@@ -104,8 +104,7 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
         fields[i] = new if notation is None else annotated(new, notation)
         columns[i] = found.column
     texts = [f.name for f in fields if f.name in gone and is_text(f.type)]
-    texts = [name for name in texts if not layout.said_missing(name)]
-    _note_words(gone, kept, texts=texts, layout=layout)
+    _note_words(gone, kept, texts=texts)
     marked = {MATCHED: json.dumps(sorted(matched)).encode()} if matched else None
     return pa.table(columns, schema=pa.schema(fields, metadata=marked))
 
@@ -119,9 +118,9 @@ def _may_be_category(column: Any, tokens: Sequence[str]) -> bool:
 
 
 def _note_words(
-    gone: Mapping[str, list[str]], kept: Sequence[str], *, texts: Sequence[str], layout: Layout
+    gone: Mapping[str, list[str]], kept: Sequence[str], *, texts: Sequence[str]
 ) -> None:
-    """Note the words taken as missing, by column, and columns in which "none" is `kept`."""
+    """Note the usual words taken as missing, by column, and columns in which "none" is `kept`."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for name, words in gone.items():
         alike.setdefault(tuple(words), []).append(name)
@@ -129,10 +128,8 @@ def _note_words(
         shown = [f"{quoted(w)} in {quoted(names, most=4)}" for w, names in alike.items()]
         more = ", and so on" * (len(shown) > _SHOWN)
         message = f"Taken as missing: {'; '.join(shown[:_SHOWN])}{more}."
-        is_usual, fields = not layout.said_missing(), {}
-        if is_usual:
-            fields = {"topic": "missing_words", "words": ", ".join(filter(None, MISSING))}
-        if is_usual and texts:
+        fields = {"topic": "missing_words", "words": ", ".join(filter(None, MISSING))}
+        if texts:
             others = ", and so on" * (len(texts) > 1)
             fields["hint"] = f"To keep a word as a name, pass categorical=[{texts[0]!r}]{others}."
             fields |= {"topic": "missing_names", "column": texts[0], "others": others}
