@@ -365,9 +365,9 @@ def test_enter_in_a_field_previews_the_kind_that_is_typed_or_nothing(served, pag
     expect(page.locator("#panel .chip").first).to_have_text("flood")
     page.keyboard.press("Escape")
     if path.startswith("inbox"):
-        page.locator("#verdict input[name=to]").fill("ada")
+        page.locator("#verdict input[name=to]").fill("judge")
         page.keyboard.press("Enter")
-        expect(page.locator("#panel")).to_contain_text("1 alarm assigned to ada")
+        expect(page.locator("#panel")).to_contain_text("1 alarm assigned to judge")
         served.console.ws.alarms.assign([leak], None)
 
 
@@ -537,7 +537,7 @@ def test_the_result_of_a_test_notice_appears_by_itself(served, page):
     page.clock.install()
     page.goto("/settings?model=pumps")
     page.get_by_role("button", name="Send a test").click()
-    expect(page.locator("#deliveries")).to_contain_text("next attempt")
+    expect(page.locator("#deliveries")).to_contain_text("first attempt")
     notices.tick()
     page.clock.run_for(6_000)
     expect(page.locator("#deliveries")).to_contain_text("Connection refused")
