@@ -6,13 +6,14 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from invoking import CliRunner
 from report_page import Page, payments
 
-from eqsep import Detector
+from eqsep import Detector, load_model
 from eqsep.cli import app
-from eqsep.detector import Config
+from eqsep.detector import Config, learnt_before
 
 
 def run(*words):
@@ -69,7 +70,7 @@ def test_rows_that_were_learnt_are_refused_unless_told(home):
     result = run(*words)
     assert result.exit_code == 2
     assert "has learnt" in result.stderr
-    assert "about 100% of the rows" in result.stderr
+    assert "about 100% of the normal rows" in result.stderr
     result = run(*words, "--learnt-too")
     assert result.exit_code == 0, result.output
     assert "does better on them than on new ones" in result.stdout
@@ -80,8 +81,36 @@ def test_a_file_that_was_learnt_in_part_is_refused_with_its_share(home):
         "test", home / "model.eqsep", home / "old.csv", home / "new.csv", "--label", "kind"
     )
     assert result.exit_code == 2
-    share = int(re.search(r"about (\d+)% of the rows", result.stderr)[1])
+    share = int(re.search(r"about (\d+)% of the normal rows", result.stderr)[1])
     assert 35 < share < 65
+
+
+def test_anomalies_that_were_learnt_are_refused_beside_new_normal_rows(home, tmp_path):
+    old, new = (pd.read_csv(home / f"{name}.csv") for name in ("old", "new"))
+    learnt, normal = old[old["kind"] == "takeover"], new[new["kind"] == "normal"]
+    pd.concat([normal, learnt]).to_csv(tmp_path / "mixed.csv", index=False)
+    words = ("test", home / "model.eqsep", tmp_path / "mixed.csv", "--label", "kind")
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "about 100% of the 'takeover' rows (30 of 30 that it would keep)" in result.stderr
+    assert "normal rows (" not in result.stderr
+    assert "does better on them" in run(*words, "--learnt-too").stdout
+
+
+def test_anomalies_that_were_judged_are_known_as_learnt(home, tmp_path):
+    new = pd.read_csv(home / "new.csv")
+    judged, model = tmp_path / "judged.csv", tmp_path / "later.eqsep"
+    new[new["kind"] == "money mule"].to_csv(judged, index=False)
+    options = ("--label", "kind", "--judged", "--out", model)
+    assert run("learn", home / "model.eqsep", judged, *options).exit_code == 0
+    result = run("test", model, home / "new.csv", "--label", "kind")
+    assert result.exit_code == 2
+    assert "about 100% of the 'money mule' rows" in result.stderr
+    detector = load_model(model)
+    found = learnt_before(detector, new.drop(columns=["kind", "time", "card"]), new["kind"])
+    assert list(found.learnt_kinds) == ["money mule"]
+    assert found.are_learnt
+    assert not found.exceeds_chance  # of the normal rows
 
 
 def test_rows_without_a_label_are_left_out_and_normal_ones_may_be_called_otherwise(home):
@@ -117,7 +146,7 @@ def test_a_model_of_groups_knows_those_that_it_has_learnt(tmp_path):
     words = ("--label", "kind", "--group", "run", "--landmarks", 60, "--false-alarm-rate", 0.2)
     assert run("fit", tmp_path / "learnt.csv", *words, "--out", model).exit_code == 0
     refused = run("test", model, tmp_path / "learnt.csv", "--label", "kind")
-    assert "about 100% of the rows were learnt" in refused.stderr
+    assert "about 100% of the normal rows" in refused.stderr
     page = tmp_path / "page.html"
     result = run("test", model, tmp_path / "fresh.csv", "--label", "kind", "--report", page)
     assert result.exit_code == 0, result.output

@@ -1110,3 +1110,36 @@ def test_learn_says_as_fit_does_that_the_threshold_is_too_high(tmp_path):
         said = run("learn", model, rows(name, 80), *options).stderr
         assert said.count("#high-threshold") == 1
         assert "normal rows with the highest scores" in said
+
+
+def test_a_model_knows_all_labels_of_its_normal_rows(tmp_path, monkeypatch):
+    """A later command reads them as the fit did, though the model calls them by the first."""
+    rng, model = np.random.default_rng(0), tmp_path / "m.eqsep"
+    labels = np.array(["grass", "Path", "cement", "sky"])
+
+    def write(name, n, kinds=labels):
+        kind = np.resize(kinds, n)
+        X = rng.normal(size=(n, 2)) + 8 * (kind == "sky")[:, None]
+        pd.DataFrame(X, columns=["a", "b"]).assign(kind=kind).to_csv(tmp_path / name, index=False)
+        return tmp_path / name
+
+    normal = [word for label in ("grass", "path", "cement") for word in ("--normal", label)]
+    options = ("--label", "kind", "--landmarks", 30, "--false-alarm-rate", 0.05)
+    run("fit", write("old.csv", 800), *options, *normal, "--out", model)
+    for said in ([], normal):
+        out = run("test", model, write("new.csv", 400), "--label", "kind", *said).stdout
+        assert "rows          400: 300 normal, 100 sky" in out
+    judged, later = write("judged.csv", 20, labels[1:]), tmp_path / "later.eqsep"
+    told = run("learn", model, judged, "--label", "kind", "--judged", "--out", later)
+    assert load_model(later).model_.kinds == ("sky",)
+    assert told.stderr == ""
+    assert "rows labelled grass or Path or cement are trusted" in run("info", later).stdout
+    alone = write("sky.csv", 20, labels[3:])  # the project file's normal labels need not be there
+    toml = 'label = "kind"\nnormal = ["grass", "path", "cement"]\n'
+    (tmp_path / "eqsep.toml").write_text(toml)
+    monkeypatch.chdir(tmp_path)
+    run("learn", model, alone, "--judged", "--out", later)
+    assert load_model(later).model_.n_learnt[1] == load_model(model).model_.n_learnt[1] + 20
+    said = run("test", model, alone).stderr
+    assert "A test needs normal rows" in said
+    assert "learn anomalies alone" not in said

@@ -211,12 +211,8 @@ def test_more_labels_are_read_as_those_learnt_before(y, more, read):
     X = np.random.default_rng(0).normal(size=(60, 2))
     detector = Detector(n_landmarks=10, false_alarm_rate=0.1, random_state=0)
     detector.fit(X, None if y is None else np.resize(y, 60))
-    assert (
-        y_for(
-            detector.model_.evidence.labels, pa.chunked_array([pa.array(more)]), name="kind"
-        ).tolist()
-        == read
-    )
+    found = y_for(detector.model_, pa.chunked_array([pa.array(more)]), name="kind")
+    assert found.tolist() == read
 
 
 @pytest.mark.parametrize(
@@ -253,7 +249,7 @@ def test_a_fitted_detector_knows_its_labels_in_any_spelling():
     detector = Detector(normal="Normal", **settings).fit(X, y)
     column = pa.chunked_array([pa.array(["NORMAL", "scan ", "flood", "-1"])])
     with pytest.warns(Note, match="is read as") as told:
-        found = y_for(detector.model_.evidence.labels, column, name="kind", missing=["-1"])
+        found = y_for(detector.model_, column, name="kind", missing=["-1"])
     assert len(told) == 2
     assert found.tolist() == ["Normal", "Scan", "flood", None]
 

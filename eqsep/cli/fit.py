@@ -129,8 +129,12 @@ def fit_files(
                 data = read_on_cluster(spec, plan, random_state=seed)
                 detector = distributed.fit(data.rows, normal=data.normal, **settings)
         job.phase("writing")
-        left_out = tuple(dict.fromkeys(spec.drop))  # kept in the file, as is the label
-        model = replace(detector.model_, left_out=left_out, label_column=spec.label or "")
+        model = replace(  # which says how the files of the fit were read
+            detector.model_,
+            left_out=tuple(dict.fromkeys(spec.drop)),
+            label_column=spec.label or "",
+            other_normal=data.labels.other_normal if data.labels else tuple(spec.normal[1:]),
+        )
         detector = detector.with_model(model)
         detector.save(out)
     return detector, data

@@ -405,12 +405,18 @@ class LabelColumn:
     texts: np.ndarray
     normal: str
     name: str
-    words: tuple[str, ...] = ()  # for normal rows, if several are written in the column
+    words: tuple[str, ...] = ()  # for normal rows, if they were named
+    there: frozenset[str] = frozenset()  # which of these are written in the column
 
     @property
     def called(self) -> str:
         """What normal rows are called in the column: by one word, or by several."""
-        return " or ".join(self.words) or self.normal
+        return " or ".join(word for word in self.words if word in self.there) or self.normal
+
+    @property
+    def other_normal(self) -> tuple[str, ...]:
+        """All words for normal rows but the first, which labels are read as."""
+        return tuple(word for word in self.words if word != self.normal)
 
     @property
     def y(self) -> np.ndarray:
@@ -497,7 +503,7 @@ def read_label_column(
     there = {text for text in written if text is not None}
     words = dict.fromkeys(as_label(word, there) for word in normal)
     _warn_of_fine({*known} - {label}, list(words) or [label], name)
-    return LabelColumn(texts, label, name, tuple(word for word in words if word in there))
+    return LabelColumn(texts, label, name, tuple(words), frozenset(there & words.keys()))
 
 
 def _no_normal_label(name: str, held: str, if_all_are_anomalies: str) -> UserError:
@@ -514,12 +520,17 @@ def _counts(texts: np.ndarray, times: Iterable[int] | None = None) -> str:
     return with_counts(rows)
 
 
-def or_name_normal(named: Sequence[str], known: RowLabels | None = None) -> str:
+def normal_words(model: Model) -> list[str]:
+    """What normal rows are called in the files of a model; nothing before the first label."""
+    labels = model.evidence.labels.labels
+    return [] if labels is None else [text_of(labels.classes[0]), *model.other_normal]
+
+
+def or_name_normal(named: Sequence[str], learnt: Sequence[str] = ()) -> str:
     """What else to do where no row is normal: correct the label that was named, or name one."""
-    learnt = None if known is None or known.labels is None else text_of(known.labels.classes[0])
     if named:
         return f"or correct --normal {named[0]!r}"
-    called = "" if learnt is None else f" if they are not called {learnt!r}, as in the model"
+    called = f" if they are not called {quoted(learnt)}, as in the model" if learnt else ""
     return f"or say what they are called{called}: {say_normal('LABEL')}"
 
 
@@ -588,23 +599,25 @@ def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
 
 
 def y_for(
-    known: RowLabels,
+    model: Model,
     column: pa.ChunkedArray,
     *,
     name: str,
     normal: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> np.ndarray:
-    """The labels of more rows, read as the `known` ones that a model has learnt."""
-    labels = known.labels
-    learnt = [] if labels is None else [text_of(labels.classes[0]), *known.kinds]
+    """The labels of more rows, read as those that a model has learnt."""
+    labels, words = model.evidence.labels.labels, normal_words(model)
+    learnt = [*words, *model.kinds]
     texts = _alike(label_texts(column, name, missing=missing), name, known=learnt)
-    texts = _one_normal(texts, normal)
+    texts = _one_normal(_one_normal(texts, words), normal)
     are_truths = set(texts) <= {"0", "1", None}
     by_number = are_truths if labels is None else not labels.by_name
-    word = NORMAL if labels is None else text_of(labels.classes[0])
+    word = words[0] if words else NORMAL
     names = sorted({text for text in texts if text is not None}, key=natural_order)
     usual = [text for text in usual_normal(names) if text not in learnt]
+    if {as_label(one, words) for one in normal} <= {*words} and (word in names or not usual):
+        normal = ()  # as the model knows: no normal row need be here
     if labels is not None and not by_number and not normal and usual and usual != ["0"]:
         raise UserError(
             f"Column {name!r} holds {quoted(usual)}, a name of normal rows, which the model calls "
@@ -736,11 +749,11 @@ class InputSpec:
     ) -> LabelColumn:
         return read_label_column(column, times=times, **self._label_options)
 
-    def labels_for(self, known: RowLabels, table: pa.Table) -> np.ndarray | None:
-        """The labels of more rows, read as the `known` ones that a model has learnt."""
+    def labels_for(self, model: Model, table: pa.Table) -> np.ndarray | None:
+        """The labels of more rows, read as those that a model has learnt."""
         if self.label is None:
             return None
-        return y_for(known, table.column(self.label), **self._label_options)
+        return y_for(model, table.column(self.label), **self._label_options)
 
     def grouped_like(self, plan: Plan) -> "InputSpec":
         """The same with the columns of groups and times that a model knows, where none is named."""

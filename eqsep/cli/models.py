@@ -99,8 +99,7 @@ def refuse_repeats(*, again: bool) -> Iterator[None]:
 
 
 def normal_word(model: Model) -> str:
-    labels = model.evidence.labels.labels
-    return NORMAL if labels is None else text_of(labels.classes[0])
+    return next(iter(inputs.normal_words(model)), NORMAL)
 
 
 def print_summary(
@@ -117,9 +116,9 @@ def print_summary(
     """Rows learnt by kind, or gone, and the threshold; the file calls normal rows `normal`."""
     model = detector.model_
     labels, word = model.evidence.labels.labels, normal_word(model)
-    # The model keeps the first name of normal rows alone, and there may be several.
-    normal = normal or (NORMAL if labels is None or labels.by_name else word)
-    trusted = normal if counts or normal == word else f"as {normal}"
+    several = " or ".join(inputs.normal_words(model)) if model.other_normal else None
+    normal = normal or several or (NORMAL if labels is None or labels.by_name else word)
+    trusted = normal if counts or normal in (word, several) else f"as {normal}"
     both = [(rows or {}).items() for rows in (counts, gone)]
     counts, gone = ({normal if k == word else k: n for k, n in rows} for rows in both)
     lines = {
@@ -303,7 +302,7 @@ def learn(
         with refuse_repeats(again=again):
             detector.partial_fit(table, y, judged=judged)
         warn_of(detector.model_.check_threshold())
-    normal = " or ".join(spec.normal) or normal_word(detector.model_)
+    normal = " or ".join(spec.normal or inputs.normal_words(detector.model_)) or NORMAL
     print_summary(Screen(), detector, _counts(table, y), out, normal=normal)
 
 
@@ -318,7 +317,7 @@ def forget(
     with print_warnings(), _changed("eqsep forget", model, spec, out=out) as (detector, table, y):
         inputs.check_labelled(detector.model_.evidence.labels, spec.label)
         detector.forget(table, y, judged=judged)
-    normal = " or ".join(spec.normal) or normal_word(detector.model_)
+    normal = " or ".join(spec.normal or inputs.normal_words(detector.model_)) or NORMAL
     print_summary(Screen(), detector, {}, out, gone=_counts(table, y), normal=normal)
 
 
@@ -335,7 +334,7 @@ def _changed(
         alone = changed_alone(model, on_wait=lambda: console.print_stderr(wait))
     with alone, progress(command, "reading") as job:
         detector = load_detector(model, rows=spec.paths)
-        plan, known = detector.plan_, detector.model_.evidence.labels
+        plan = detector.plan_
         spec = spec.grouped_like(plan)
 
         def choose(there: list[str]) -> list[str]:
@@ -345,7 +344,7 @@ def _changed(
 
         rows, table = spec.read_like(plan, choose)
         rows = rows if plan.windows is None else plan.windows.transform(rows)
-        y = spec.labels_for(known, table)
+        y = spec.labels_for(detector.model_, table)
         if y is not None and spec.seen:  # as eqsep fit --seen leaves the others out
             texts = objects(None if label is None else str(label) for label in y)
             labels = LabelColumn(texts, normal_word(detector.model_), str(spec.label))
@@ -395,7 +394,7 @@ def _suspects(detector: Detector, spec: InputSpec, *, most: int) -> pa.Table:
     taken = [name for name in table.schema.names if name in _RESULTS]
     if taken:
         raise UserError(f"Column {quoted(taken)} has the name of a result: rename it.")
-    places = detecting.suspects(detector, rows, spec.labels_for(known, table), n=most)
+    places = detecting.suspects(detector, rows, spec.labels_for(detector.model_, table), n=most)
     score = detector.score_samples(rows.take(places)) if len(places) else np.empty(0)
     values = (places + 1, score, detector.calibration_.p_value(score))
     results = dict(zip(_RESULTS, map(pa.array, values), strict=True))

@@ -138,10 +138,17 @@ def assess_files(
     rows, table = spec.read_like(plan, choose)
     group, time = (n if n in table.schema.names else None for n in (grouped.group, grouped.time))
     review = replace(review, group=review.group or group, time=review.time or time)
-    y = spec.labels_for(detector.model_.evidence.labels, table)
+    y = spec.labels_for(detector.model_, table)
     assert y is not None  # the option is required
     label = str(spec.label)
     inputs.check_some_label(y, name=label)
+    kind = _kinds(detector, y)
+    if NORMAL not in kind:
+        raise UserError(
+            f"A test needs normal rows to measure false alarms, but column {label!r} holds "
+            f"{with_counts(Counter(kind.tolist()))}. Add normal rows, "
+            f"{inputs.or_name_normal(spec.normal, inputs.normal_words(detector.model_))}."
+        )
     notes = [] if caution is None else [f"The fit warned: {console.in_command(caution.warning())}"]
     if set(grouped.names) <= set(table.schema.names):
         rows = grouped.attach(rows, table)
@@ -152,16 +159,9 @@ def assess_files(
         first = 0 if learnt_too else int(grouping.edges[-1]) + 1
         rows = replace(rows, groups=Runs(n_rows=first).in_order(rows.groups, rows.n_rows))
         notes += ["Rows are taken to be in time order, after those of the fit."] * (not learnt_too)
-    kind = _kinds(detector, y)
     known = np.flatnonzero(kind != WITHOUT)
     if len(known) < len(kind):
         notes.append(f"Left out: {counted(len(kind) - len(known), 'row')} {WITHOUT}.")
-    if NORMAL not in kind:
-        raise UserError(
-            f"A test needs normal rows to measure false alarms, but column {label!r} holds "
-            f"{with_counts(Counter(kind.tolist()))}. Add normal rows, "
-            f"{inputs.or_name_normal(spec.normal, detector.model_.evidence.labels)}."
-        )
     if set(kind[known].tolist()) == {NORMAL}:
         notes.append(
             "No row is an anomaly: only false alarms are measured. Label some to see more."
@@ -185,18 +185,21 @@ def _checked_new(
 ) -> list[str]:
     """Refuse rows that were learnt, or note that some were, or that this is unknown."""
     found = learnt_before(detector, rows, y)
-    if not found.checked or found.by_chance >= 1:
+    kinds = found.learnt_kinds
+    if not kinds and (not found.checked or found.by_chance >= 1):
         return ["It is not known whether the model has learnt some of these rows."]
-    if not found.are_learnt:
+    learnt = {"normal": found} if found.exceeds_chance else {}
+    had = [
+        f"{one.share:.0%} of the {name} rows ({one.found:,} of {one.checked:,} that it would keep)"
+        for name, one in (learnt | {repr(kind): one for kind, one in kinds.items()}).items()
+    ]
+    if not had:
         return []
-    share = (
-        f"it already has {found.found:,} of the {found.checked:,} normal rows that it would hold "
-        f"out, so about {found.share:.0%} of the rows were learnt"
-    )
+    share = f"about {', '.join(had)}"
     if not learnt_too:
         raise UserError(
-            f"The model has learnt {', '.join(paths)}: {share}. It does better on them than on new "
-            f"rows. Pass others, or measure anyway with --learnt-too."
+            f"The model has learnt rows of {', '.join(paths)}: {share}. It does better on "
+            f"them than on new rows. Pass others, or measure anyway with --learnt-too."
         )
     said = "The model has learnt from these rows, and does better on them than on new ones"
     return [f"{said}: {share}."]

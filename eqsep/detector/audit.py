@@ -1,14 +1,15 @@
 """Audit: rows learnt twice, rows that were learnt badly, and rows to review next."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from eqsep.checks import check_row_labels, warn_of
-from eqsep.detector.evidence import Evidence
+from eqsep.detector.evidence import Evidence, KindRows
+from eqsep.detector.holdout import NO_GROUPS
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
 from eqsep.detector.score import are_among
@@ -39,22 +40,35 @@ class RepeatedRowsWarning(EqsepWarning):
 
 @dataclass(frozen=True)
 class Repeats:
-    """How many of the rows to hold out are held out already."""
+    """How many of the rows that a model would keep it has already."""
 
-    checked: int  #: rows to hold out
+    checked: int  #: normal rows that it would hold out
     found: int  #: those that are held out already
     by_chance: float  #: upper bound of the share found only because values repeat
+    #: The same for each kind of anomaly, of rows that it would keep to name alarms.
+    kinds: "Mapping[str, Repeats]" = field(default_factory=dict)
 
     @property
     def share(self) -> float:
-        """The share of rows that were learnt before, beyond what repeats by chance."""
+        """The share of normal rows that were learnt before, beyond what repeats by chance."""
         if not self.checked or self.by_chance >= 1:
             return 0.0
         return max(self.found / self.checked - self.by_chance, 0.0) / (1 - self.by_chance)
 
     @property
     def are_learnt(self) -> bool:
-        """Whether some were learnt before, by more than chance explains."""
+        """Whether some were learnt before, normal or not, by more than chance explains."""
+        return self.exceeds_chance or bool(self.learnt_kinds)
+
+    @property
+    def learnt_kinds(self) -> "dict[str, Repeats]":
+        """The kinds of which some rows were learnt before."""
+        enough = {name: one for name, one in self.kinds.items() if one.found >= _FEWEST}
+        return {name: one for name, one in enough.items() if one.exceeds_chance}
+
+    @property
+    def exceeds_chance(self) -> bool:
+        """Whether more of the checked rows were found than chance explains."""
         from scipy.stats import binom  # half a second: scoring does not wait for it
 
         chance = self.by_chance + _ALIKE
@@ -69,7 +83,7 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
     detector : Detector
     X : table
     y : array-like of shape (n_rows,), default=None
-        Their labels. Only rows that count as normal are checked.
+        Their labels. Rows without one are checked only if they count as normal.
 
     Examples
     --------
@@ -82,7 +96,15 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
     model = detector.model_
     table = model.plan.align(X)
     labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
-    return _repeats(model, model.plan.encode(table.take(_held_normal(model, table, labels))))
+    normal = _repeats(model, model.plan.encode(table.take(_held_normal(model, table, labels))))
+    places = np.flatnonzero(labels.code > 0) if model.plan.holdout.keeps_kinds else np.arange(0)
+    kinds = KindRows(
+        rows=model.plan.terms.pack(model.plan.encode(table.take(places))),
+        kind=np.array(("", *labels.kinds))[labels.code[places]],
+        groups=NO_GROUPS,
+        key=model.plan.holdout.key,
+    )
+    return replace(normal, kinds=_kind_repeats(model, kinds.below(model.plan.holdout.kind_bounds)))
 
 
 def suspects(
@@ -153,16 +175,13 @@ def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None
             f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
             f"of the first fit."
         )
-    bounds, kept = model.plan.holdout.kind_bounds, model.evidence.kinds
-    for kind in np.unique(more.kinds.kind).tolist():
-        given, own = (_as_bytes(one.rows[one.kind == kind]) for one in (more.kinds, kept))
-        known = _compared(given, known=own, share=bounds.get(kind, 2**64) / 2**64)
-        if known.found >= _FEWEST and known.are_learnt:
-            _warn_of_repeats(
-                f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: "
-                f"{known.found:,} of {known.checked:,} rows to keep for naming are kept already."
-            )
-    if found.are_learnt:
+    found = replace(found, kinds=_kind_repeats(model, more.kinds))
+    for kind, known in found.learnt_kinds.items():
+        _warn_of_repeats(
+            f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: "
+            f"{known.found:,} of {known.checked:,} rows to keep for naming are kept already."
+        )
+    if found.exceeds_chance:
         _warn_of_repeats(
             f"About {found.share:.0%} of the normal rows were learnt before: {found.found:,} of "
             f"{found.checked:,} rows to hold out are held out already."
@@ -201,6 +220,15 @@ def _repeats(model: Model, rows: np.ndarray) -> Repeats:
     """How many of these encoded rows, to be held out, the model holds out already."""
     share = model.plan.holdout.bound / 2**64  # of rows that are held out
     return _compared(_as_bytes(rows), known=_as_bytes(model.evidence.held_out.normal), share=share)
+
+
+def _kind_repeats(model: Model, more: KindRows) -> dict[str, Repeats]:
+    """The same for rows of each kind that the model would keep."""
+    bounds, kept, found = model.plan.holdout.kind_bounds, model.evidence.kinds, {}
+    for kind in np.unique(more.kind).tolist():
+        given, own = (_as_bytes(one.rows[one.kind == kind]) for one in (more, kept))
+        found[kind] = _compared(given, known=own, share=bounds.get(kind, 2**64) / 2**64)
+    return found
 
 
 def _compared(rows: Iterable[bytes], *, known: Iterable[bytes], share: float) -> Repeats:

@@ -76,6 +76,7 @@ class Model(WithoutCaches):
     caution: Finding | None = None  #: what breaks the promise: rows in runs or that change
     left_out: tuple[str, ...] = ()  #: columns that were left out before the fit
     label_column: str = ""  #: the column of labels in the files of the fit; "" if not known
+    other_normal: tuple[str, ...] = ()  #: more labels of normal rows in that column
 
     @classmethod
     def solve(cls, plan: Plan, evidence: Evidence, config: Config, *, promise: Promise) -> Self:
@@ -100,6 +101,7 @@ class Model(WithoutCaches):
             caution=self.caution,
             left_out=self.left_out,
             label_column=self.label_column,
+            other_normal=self.other_normal,
         )
 
     def promising(self, promise: Promise) -> "Model":
@@ -360,6 +362,7 @@ class Model(WithoutCaches):
             "caution": self.caution,
             "left_out": list(self.left_out),
             **({"label_column": self.label_column} if self.label_column else {}),
+            **({"other_normal": list(self.other_normal)} if self.other_normal else {}),
         }
 
     def known(self) -> dict[str, Any]:
@@ -377,7 +380,7 @@ class Model(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The model of these parts."""
-        schemas.check_parts(state, _MODEL, "Model", optional=("label_column",))
+        schemas.check_parts(state, _MODEL, "Model", optional=("label_column", "other_normal"))
         plan, config, calibration = state["plan"], state["config"], state["calibration"]
         evidence = Evidence.from_state(state["evidence"], plan=plan)
         shape = (len(plan.terms.landmarks), 1 + len(evidence.labels.kinds))
@@ -418,6 +421,7 @@ class Model(WithoutCaches):
             caution=state["caution"],
             left_out=tuple(state["left_out"]),
             label_column=state.get("label_column", ""),
+            other_normal=tuple(state.get("other_normal", ())),
         )
 
 
@@ -433,6 +437,7 @@ _MODEL = {
     "caution": schemas.kept(Finding, optional=True),
     "left_out": schemas.TEXTS,
     "label_column": schemas.TEXT,
+    "other_normal": schemas.TEXTS,
 }
 
 
