@@ -274,5 +274,8 @@ def test_a_model_without_a_promise_keeps_none(in_groups):
     rows = read_table(X[200:], name="test")
     found = assess(detector, with_groups(rows, group) if in_groups else rows, ["normal"] * 200)
     assert str(found.verdict) == "no promise was made"
-    report = SimpleNamespace(assessment=found, rate=0.001, promised=detector.model_.rank > 0)
-    assert promise_line(report).endswith("no promise was made: too few rows calibrate for 0.10%")
+    unit = detector.plan_.holdout.unit
+    assert unit == ("group" if in_groups else "row")
+    report = SimpleNamespace(assessment=found, rate=0.001, promised=False, unit=unit)
+    told = f"no promise was made: too few {unit}s calibrate for 0.10%"
+    assert promise_line(report).endswith(told)

@@ -104,6 +104,17 @@ def test_false_alarms_with_the_name_of_a_kind_are_counted_and_said():
     assert told.endswith("of 5 alarms with the name of a seen kind are normal rows")
 
 
+def test_alarms_of_unseen_kinds_with_the_name_of_a_seen_one_are_counted_and_said():
+    kind, given = ["pump"] * 2 + ["leak"] * 3 + ["normal"], ["pump"] * 4 + ["unseen", "normal"]
+    names = replace(counted(kind, given), seen=("pump",))
+    assert (names.mistaken.count, names.mistaken.total) == (2, 4)
+    told = name_lines(names)["named falsely"]
+    assert told.startswith("0.00% [")
+    assert told.endswith(
+        "with the name of a seen kind are normal rows, 50.00% rows of unseen kinds"
+    )
+
+
 def test_no_promise_is_said_to_be_made_where_kinds_have_too_few_rows_for_one():
     kind = ["pump", "valve"]
     told = name_lines(counted(kind, kind))
@@ -176,7 +187,8 @@ def test_the_command_says_accuracy_beside_a_forest_sets_and_promises(report):
     names = report.assessment.names
     told = name_lines(names)
     others = ["sets of kinds", "called unseen", "named unseen"]
-    assert list(told) == ["names right", *["named falsely"] * bool(names.false.count), *others]
+    falsely = names.false.count + names.mistaken.count
+    assert list(told) == ["names right", *["named falsely"] * bool(falsely), *others]
     assert told["names right"].startswith(f"{names.right.value:.2%} [")
     assert told["names right"].endswith(f"; a random forest {names.forest.value:.2%}")
     assert names.forest.total == names.right.total
@@ -194,15 +206,15 @@ def test_names_are_tried_with_all_kinds_and_with_some_left_out():
     tried = try_names(detector, read_table(X, name="test"), kind, normal="ok", random_state=0)
     assert tried.seen.seen == ("belt slip", "clogged")
     assert tried.seen.right.value > 0.95
-    assert len(tried.left_out.seen) == 1
-    left_out = ({"belt slip", "clogged"} - set(tried.left_out.seen)).pop()
-    assert tried.left_out.power.total > 20
-    assert tried.left_out.power.value > 0.9
-    assert left_out in {one.kind for one in tried.left_out.kinds}
+    assert sorted(tried.power) == [("belt slip",), ("clogged",)]  # each is left out once
+    for names, share in zip(tried.left_out, tried.power.values(), strict=True):
+        assert len(names.seen) == 1
+        assert share.total > 20
+        assert share.value > 0.9
     one = try_names(
         detector, read_table(X, name="test"), np.where(kind == "ok", "ok", "bad"), normal="ok"
     )
-    assert one.left_out is None
+    assert one.left_out == ()
     rare = kind == "rare"
     assert (
         try_names(detector, read_table(X, name="test"), np.where(rare, "rare", "ok"), normal="ok")
@@ -281,7 +293,7 @@ def test_commands_show_answers_with_the_label_column_and_call_normal_rows_as_the
 def test_two_models_that_name_alarms_have_two_headings():
     names = replace(counted(["pump", "leak"], ["pump", "unseen"]), seen=("pump",))
     screen = Screen(file=StringIO(), width=200)
-    _print_names(screen, NamesTried(seen=names, left_out=names))
+    _print_names(screen, NamesTried(replace(names, seen=("leak", "pump")), (names,)))
     lines = screen.file.getvalue().splitlines()
-    assert lines[-2] == "The same by a model that has seen only pump:"
-    assert re.fullmatch(r"named unseen  100.00% \[.*\] of 1 alarm of unseen kinds", lines[-1])
+    assert lines[-2] == "Alarms named unseen, by models that have not learnt their kinds:"
+    assert re.fullmatch(r"leak 100.00% \[.*\] of 1 alarm", lines[-1])

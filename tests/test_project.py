@@ -163,6 +163,15 @@ def test_init_does_not_guess_which_label_is_normal(tmp_path, labels, most):
     assert "normal" not in tomllib.loads(text)
     assert '# normal = "..."  # CHECK: choose the label of normal rows: ' in text
     assert re.search(rf"normal rows: .*\b{most} \(\d+\)", text)
+    assert "Several labels may be normal: a list of them" in text
+
+
+def test_init_counts_rows_without_a_label_where_no_label_is_a_name_of_normal_rows(tmp_path):
+    rows = [f"{i * i % 7}.5,{f'cause {i % 10}' if i % 3 else ''}" for i in range(300)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,kind", *rows]) + "\n")
+    text = run("init", tmp_path / "t.csv").stdout
+    assert re.search(r"normal rows: (cause \d \(20\), ){8}…", text)  # of ten causes
+    assert '# normal = "normal"  # if these are all anomalies, and the 100 rows without a' in text
 
 
 def test_init_does_not_replace_a_file_unasked(folder, tmp_path):

@@ -125,7 +125,7 @@ def test_several_labels_of_normal_rows_are_all_named(rows):
     assert "Normal rows are those labelled &#34;current or paid&#34;." in path.read_text().replace(
         '"', "&#34;"
     )
-    assert "rows labelled as normal are trusted; any" in run("info", rows.parent / "m").stdout
+    assert "rows labelled current or paid are trusted; any" in run("info", rows.parent / "m").stdout
 
 
 def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
@@ -234,9 +234,9 @@ def test_evaluate_writes_a_report(rows):
     assert 'Normal rows are those labelled "ok or fit".' in read.whole
     assert len(read.all("svg")) == 3  # two curves, and how reliable names are
     assert "Names, by a model of half of the rows on the other half:" in result.stdout
-    for word in ("names right", "a random forest", "sets of kinds", "named unseen"):
+    for word in ("names right", "a random forest", "sets of kinds", "Alarms named unseen"):
         assert word in result.stdout
-    assert "The same with half of the kinds left out of the fit" in read.whole
+    assert "The same without " in read.whole
 
 
 def test_the_page_of_an_evaluation_says_what_could_not_be_measured(rows):

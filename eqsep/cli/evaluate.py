@@ -22,7 +22,7 @@ from eqsep.cli import options
 from eqsep.cli.console import Screen, interval, opt, print_warnings, progress, table
 from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.project import shown_kind
-from eqsep.cli.test import name_lines, print_report
+from eqsep.cli.test import name_lines, percent, print_report
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
@@ -247,10 +247,11 @@ def _print_names(console: Screen, tried: NamesTried) -> None:
     """How alarms are named: with all kinds seen, and "unseen" with some left out."""
     console.print("Names, by a model of half of the rows on the other half:")
     console.print_lines(name_lines(tried.seen), width=13)
-    if tried.left_out is not None and tried.left_out.power.total:
-        seen = ", ".join(map(shown_kind, tried.left_out.seen))
-        console.print_line(f"The same by a model that has seen only {seen}:")
-        console.print_line(f"named unseen  {name_lines(tried.left_out)['named unseen']}")
+    shares = {", ".join(map(shown_kind, kinds)): share for kinds, share in tried.power.items()}
+    if any(share.total for share in shares.values()):
+        console.print_line("Alarms named unseen, by models that have not learnt their kinds:")
+        lines = {name: percent(share, "alarm") for name, share in shares.items()}
+        console.print_lines(lines, width=max(map(len, lines)))
 
 
 def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:

@@ -44,6 +44,7 @@ _GROUP_NAMES = {
 _GROUP_WORDS = {"station", "line", "pump", "site", "plant", "robot", "turbine", "vehicle", "meter"}
 _GROUP_WORDS |= {name for name in _GROUP_NAMES if "_" not in name}  # last in the name of texts
 _ID_WORDS = {"id", "nr", "no", "name", "number", "code"}  # after such a word
+_SHOWN_LABELS = 8
 _MANY_ROWS = 10  # of each group, at least on average
 _DATE_PARTS = {"year", "month", "day", "jahr", "monat", "tag"}
 _LAST_DAY = 31  # of a month: whole numbers up to it that start again are parts of a date
@@ -116,13 +117,17 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     else:
         n_normal = counts.get(normal, rows.n_rows)
         check = "" if second is None else f"  # CHECK: or {_quoted(second.name)}?"
-        more = ", …" * (len(counts) > 8)
-        yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{more}{check}"
+        yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{check}"
     if is_sure:
         on = "# " * (labels is None)
         yield f"{on}normal = {_quoted(normal)}  # the label of normal rows, by its name"
     elif counts:
         yield f'# normal = "..."  # CHECK: choose the label of normal rows: {_shown(counts)}'
+        if n_without := rows.n_rows - counts.total():
+            rest = f"if these are all anomalies, and the {n_without:,} rows without a label are not"
+            yield f'# normal = "normal"  # {rest}'
+        else:
+            yield "# Several labels may be normal: a list of them."
     if labels is not None and label is None and len(counts) == 2:
         for other in (column for column in rows.columns if column is not labels):
             is_last = other is last and other.kind == "text" and _may_be_labels(other)
@@ -196,7 +201,8 @@ def _missing_lines(unread: list[str], layout: Layout) -> Iterator[str]:
 
 
 def _shown(counts: Counter[str]) -> str:
-    return ", ".join(f"{label} ({n:,})" for label, n in counts.most_common(8))
+    shown = [f"{label} ({n:,})" for label, n in counts.most_common(_SHOWN_LABELS)]
+    return ", ".join(shown + ["…"] * (len(counts) > _SHOWN_LABELS))
 
 
 def _layout_lines(paths: list[str], layout: Layout, folder: Path) -> Iterator[str]:

@@ -154,11 +154,10 @@ def _called(model: Model, counts: Mapping[str, int], normal: str) -> dict[str, i
 
 def _rare(model: Model) -> str:
     """The kinds with too few rows for prediction sets by kind, the rarest first."""
-    rate, grouping = 1 - COVERAGE, model.plan.holdout.grouping
+    rate, unit = 1 - COVERAGE, model.plan.holdout.unit
     short = sorted(model.namer.short_kinds(rate).items(), key=lambda kind: (kind[1], kind[0]))
     if not short or not model.namer.has_promise:  # older files have no promise for any kind
         return ""
-    unit = "row" if grouping is None else grouping.unit
     few = ", ".join(f"{shown_kind(kind)} ({n:,})" for kind, n in short[:3])
     more = f" and {len(short) - 3} more" * (len(short) > 3)
     return f"; too rare for a promise by kind ({counted(rows_for(rate), unit)} needed): {few}{more}"

@@ -228,7 +228,8 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
         console.print_line(note)
     if found.overall is not None:
         console.print(
-            "\nWhat is found, with 95% intervals; the last two do not depend on the threshold:"
+            "\nWhat is found of each kind, against normal rows, with 95% intervals; the last two "
+            "do not depend on the threshold:"
         )
         columns = ("", "rows", "recall", "precision", "average precision", "ROC AUC")
         console.print(table(columns, _kind_rows(found, found.overall)))
@@ -254,9 +255,9 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
 def promise_line(report: AssessmentReport) -> str:
     """How many normal rows raise an alarm, and whether that is what was promised."""
     found = report.assessment
-    alarms = f"{_percent(found.false_alarms, 'normal row')}"
+    alarms = f"{percent(found.false_alarms, 'normal row')}"
     if not report.promised:
-        return f"{alarms}; {NO_PROMISE}: too few rows calibrate for {report.rate:.2%}"
+        return f"{alarms}; {NO_PROMISE}: too few {report.unit}s calibrate for {report.rate:.2%}"
     if found.promised_for is None:
         return f"{alarms}; promised {report.rate:.2%}: {found.verdict}"
     promised = f"promised at most {report.rate:.2%} of those of {found.promised_for}, on average"
@@ -272,31 +273,33 @@ def name_lines(names: Names) -> dict[str, str]:
         lines["names right"] = "not measured: only one kind was seen"
     elif names.right.total:
         forest = "" if names.forest is None else f"; a random forest {names.forest.value:.2%}"
-        lines["names right"] = f"{_percent(names.right, 'named alarm')} of seen kinds{forest}"
+        lines["names right"] = f"{percent(names.right, 'named alarm')} of seen kinds{forest}"
     elif names.called_unseen.total:
         lines["names right"] = "none to measure: no row of a seen kind raises a named alarm"
-    if names.false.count:
-        share = _percent(names.false, "alarm")
-        lines["named falsely"] = f"{share} with the name of a seen kind are normal rows"
+    if names.false.count or names.mistaken.count:
+        falsely = f"{percent(names.false, 'alarm')} with the name of a seen kind are normal rows"
+        others = f", {names.mistaken.value:.2%} rows of unseen kinds" * bool(names.mistaken.count)
+        lines["named falsely"] = f"{falsely}{others}"
     if names.sets is not None and len(names.seen) > 1:
         promised = NO_PROMISE
         if names.sets.promised is not None:
             promised = f"promised {names.sets.promised:.0%} if kinds are as common as in the fit"
         lines["sets of kinds"] = (
-            f"{names.sets.size:.2f} kinds on average; {_percent(names.sets.covered, 'set')} "
+            f"{names.sets.size:.2f} kinds on average; {percent(names.sets.covered, 'set')} "
             f"include the true kind, {promised}"
         )
     if names.called_unseen.total:
         promised = f"promised at most {names.rate:.2%}: {names.judged}"
         promised = NO_PROMISE if names.judged == NO_PROMISE else promised
-        share = _percent(names.called_unseen, "row")
+        share = percent(names.called_unseen, "row")
         lines["called unseen"] = f"{share} of seen kinds; {promised}"
     if names.power.total:
-        lines["named unseen"] = f"{_percent(names.power, 'alarm')} of unseen kinds"
+        lines["named unseen"] = f"{percent(names.power, 'alarm')} of unseen kinds"
     return lines
 
 
-def _percent(share: Share, what: str) -> str:
+def percent(share: Share, what: str) -> str:
+    """A share with its interval, and of how many things it is one."""
     found = f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}]"
     return f"{found} of {counted(share.total, what)}"
 

@@ -155,7 +155,8 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     recent, rate = monitor.recent(), monitor.detector.false_alarm_rate
     promised = f"{rate:.2%} of normal ones are promised"
     if not monitor.detector.model_.rank:
-        promised = f"{NO_PROMISE}: too few rows calibrate for {rate:.2%}"
+        unit = monitor.detector.plan_.holdout.unit
+        promised = f"{NO_PROMISE}: too few {unit}s calibrate for {rate:.2%}"
     moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in recent.moved[:_COLUMNS])
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
     grouping = monitor.detector.plan_.holdout.grouping

@@ -222,6 +222,11 @@ class HoldOut:
         "keeps_kinds": schemas.FLAG,
     }
 
+    @property
+    def unit(self) -> str:
+        """What is held out, as a noun."""
+        return "row" if self.grouping is None else self.grouping.unit
+
     @classmethod
     def choose(
         cls,

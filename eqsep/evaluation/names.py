@@ -132,6 +132,12 @@ class Names:
         return Share.counted(named.get(self.normal, 0), sum(named.values()))
 
     @property
+    def mistaken(self) -> Share:
+        """The rows of unseen kinds among alarms named as a seen kind."""
+        others = sum(one.alarms - one.unseen for one in self._of(self._unseen))
+        return Share.counted(others, self.false.total)
+
+    @property
     def called_unseen(self) -> Share:
         """Of the rows of seen kinds, those that are called "unseen"."""
         own = self._of(self.seen)
@@ -140,7 +146,7 @@ class Names:
     @property
     def power(self) -> Share:
         """Of the alarms of unseen kinds, those that are called "unseen"."""
-        own = self._of({one.kind for one in self.kinds} - {self.normal, *self.seen})
+        own = self._of(self._unseen)
         return Share.counted(sum(one.unseen for one in own), sum(one.alarms for one in own))
 
     @property
@@ -149,6 +155,10 @@ class Names:
         if self.promise is not None:
             return str(self.promise.verdict)
         return f"not judged: rows of one {self.unit} are alike" if self.unit else NO_PROMISE
+
+    @property
+    def _unseen(self) -> set[str]:
+        return {one.kind for one in self.kinds} - {self.normal, *self.seen}
 
     def _of(self, names: Collection[str]) -> list[NamedKind]:
         return [one for one in self.kinds if one.kind in names]
@@ -223,7 +233,16 @@ class NamesTried:
     """Names by detectors fitted to half of the rows, on the other half."""
 
     seen: Names  #: With all kinds in the fit.
-    left_out: Names | None  #: With some kinds left out of the fit; None with fewer than two.
+    #: With one half of the kinds left out of the fit, and with the other; empty with one.
+    left_out: tuple[Names, ...] = ()
+
+    @property
+    def power(self) -> dict[tuple[str, ...], Share]:
+        """By the kinds that were left out together: of their alarms, those called "unseen"."""
+        return {
+            tuple(kind for kind in self.seen.seen if kind not in names.seen): names.power
+            for names in self.left_out
+        }
 
 
 def try_names(
@@ -231,8 +250,9 @@ def try_names(
 ) -> NamesTried | None:
     """Names by clones fitted to half of the rows of each kind; None if no kind can be divided.
 
-    One is fitted to all kinds, one without half of them, drawn at random, for the power of
-    "unseen". Rows of one group, or else of one block of time, stay together.
+    One is fitted to all kinds, one without half of them, drawn at random, and one without the
+    others, for the power of "unseen". Rows of one group, or else of one block of time, stay
+    together.
     """
     rng = np.random.default_rng(random_state)
     groups = table.groups
@@ -256,11 +276,11 @@ def try_names(
         fitted = clone(detector).fit(table.take(rows), labels[rows])
         return names_on(fitted.model_, table.take(test), labels[test].astype(str), normal=NORMAL)
 
-    left_out = rng.permutation(known)[: len(known) // 2].tolist()
-    fits = [known] + [[name for name in known if name not in left_out]] * bool(left_out)
+    drawn, half = rng.permutation(known).tolist(), len(known) // 2
+    fits = [known, *([drawn[half:], drawn[:half]] if half else [])]
     found = []
     with steps(len(fits), "fits") as done:
         for learnt in fits:
-            found.append(tried(learnt))
+            found.append(tried([name for name in known if name in learnt]))
             done(1)
-    return NamesTried(found[0], found[1] if left_out else None)
+    return NamesTried(found[0], tuple(found[1:]))

@@ -26,7 +26,8 @@ class AssessmentReport:
 
     title: str
     rate: float  #: The requested false-alarm rate.
-    promised: bool  #: Whether enough rows calibrate to promise it.
+    promised: bool  #: Whether enough rows, or groups of rows, calibrate to promise it.
+    unit: str  #: What calibrates: "row", "group" or "time block".
     counts: dict[str, int]  #: The rows of each label.
     assessment: Assessment
     measured: Spread  #: Curves, scores and false alarms at several rates.
@@ -102,6 +103,7 @@ def assessment_report(
         title="Test of a detector",
         rate=float(detector.false_alarm_rate),
         promised=model.rank > 0,
+        unit=model.plan.holdout.unit,
         counts={NORMAL: counts.pop(NORMAL)} | counts,
         assessment=assessment,
         measured=spread_of(model, model.scores(table), kind, normal=NORMAL),

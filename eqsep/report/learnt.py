@@ -71,7 +71,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         promised=model.rank > 0,
         interval=calibration.interval(*asked),
         groups=calibration.n_units if grouping else 0,
-        unit=grouping.unit if grouping else "row",
+        unit=plan.holdout.unit,
         promised_of=grouping.promised if grouping else "",
         calibrating=len(calibration.scores) - calibration.n_left_out,
         left_out=calibration.n_left_out,
