@@ -503,7 +503,8 @@ def read_label_column(
     there = {text for text in written if text is not None}
     words = dict.fromkeys(as_label(word, there) for word in normal)
     _warn_of_fine({*known} - {label}, list(words) or [label], name)
-    return LabelColumn(texts, label, name, tuple(words), frozenset(there & words.keys()))
+    named = frozenset(there & words.keys())
+    return LabelColumn(texts, label, name, words=tuple(words), there=named)
 
 
 def _no_normal_label(name: str, held: str, if_all_are_anomalies: str) -> UserError:
