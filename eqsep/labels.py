@@ -196,10 +196,7 @@ def _normal_of(labels: np.ndarray, *, normal: Any) -> Any:
         _check_one_normal(usual)
         return usual[0] if usual else None
     if normal not in labels.tolist():
-        several = isinstance(normal, list | tuple | set | np.ndarray)
-        hint = "Give rows that are normal under several labels the same one." if several else ""
-        expected = f"one of the labels ({listed(labels)})"
-        raise ParameterError("normal", expected=expected, got=normal, hint=hint)
+        raise ParameterError("normal", expected=f"one of the labels ({listed(labels)})", got=normal)
     return normal
 
 

@@ -44,11 +44,6 @@ def test_the_normal_label_can_be_named():
         read_labels(["bad", "good"], normal="fine")
 
 
-def test_several_normal_labels_are_refused_with_what_to_do_instead():
-    with pytest.raises(ValueError, match=r"got \['good', 'fine'\]. Give rows .* the same one"):
-        read_labels(["good", "fine", "bad"], normal=["good", "fine"])
-
-
 @pytest.mark.parametrize("y", [["good", "bad"], [1, -1], [2, 1]], ids=str)
 def test_classifiers_take_two_labels_of_which_none_is_normal_in_order_with_a_warning(y):
     first, second = sorted(y)
