@@ -103,14 +103,20 @@ def test_anomalies_that_were_judged_are_known_as_learnt(home, tmp_path):
     new[new["kind"] == "money mule"].to_csv(judged, index=False)
     options = ("--label", "kind", "--judged", "--out", model)
     assert run("learn", home / "model.eqsep", judged, *options).exit_code == 0
-    result = run("test", model, home / "new.csv", "--label", "kind")
+    result = run("test", model, judged, "--label", "kind")
+    assert "A test needs normal rows" in result.stderr
+    new[new["kind"].isin(["money mule", "normal"])].to_csv(judged, index=False)
+    result = run("test", model, judged, "--label", "kind")
     assert result.exit_code == 2
     assert "about 100% of the 'money mule' rows" in result.stderr
+    result = run("test", model, home / "new.csv", "--label", "kind")  # with more kinds: said
+    assert result.exit_code == 0
+    assert "Some rows equal learnt ones: about 100% of the 'money mule' rows" in result.stdout
     detector = load_model(model)
     found = learnt_before(detector, new.drop(columns=["kind", "time", "card"]), new["kind"])
-    assert list(found.learnt_kinds) == ["money mule"]
-    assert found.are_learnt
+    assert list(found.repeated_kinds) == ["money mule"]
     assert not found.exceeds_chance  # of the normal rows
+    assert not found.are_learnt
 
 
 def test_rows_without_a_label_are_left_out_and_normal_ones_may_be_called_otherwise(home):

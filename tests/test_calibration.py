@@ -149,7 +149,7 @@ def test_the_rate_may_be_changed_after_fitting():
         (
             1,
             0.05,
-            r"it takes 19 held-out normal rows, and there are 0. Add at least 37 normal rows\.$",
+            r"there are 0. Add at least 37 normal rows and fit again\.$",
         ),
         (400, 0.001, "it takes 999 held-out normal rows, and there are 99"),
     ],
@@ -280,8 +280,8 @@ def test_the_confidence_may_be_set_after_fitting():
 def test_a_rate_that_no_score_certifies_is_told():
     message = (
         r"rate of 0.01 cannot be promised with a confidence of 0.95: it takes 299 held-out normal "
-        r"rows, and there are 199\. Add at least 495 normal rows, or set false_alarm_rate=0.02, or "
-        r"set confidence=None: the rate can be promised on average\."
+        r"rows, and there are 199\. Add at least 495 normal rows and fit again, or set "
+        r"false_alarm_rate=0.02, or set confidence=None: the rate can be promised on average\."
     )
     with pytest.warns(CalibrationWarning, match=message) as warned:
         detector = cheap(random_state=0, bandwidth=1.0, confidence=0.95).fit(plane(1_000))
@@ -294,7 +294,7 @@ def test_a_rate_that_no_score_certifies_is_told():
         calibration(24).warn_if_short(0.01)  # of the usual rates
     groups = np.arange(17, dtype=np.uint64)  # of 34 or 35: half of them
     with pytest.warns(
-        CalibrationWarning, match=r"Add groups of normal rows \(198 in all\), or set"
+        CalibrationWarning, match=r"Add groups of normal rows \(198 in all\) and fit again, or set"
     ):
         replace(calibration(17), groups=groups).warn_if_short(0.01, grouping=Grouping(("g", None)))
 

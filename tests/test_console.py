@@ -30,6 +30,7 @@ from eqsep.errors import (
     did_you_mean,
     quoted,
 )
+from eqsep.tables import DroppedColumnWarning
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,14 @@ def test_each_warning_is_printed_once_in_the_words_of_the_command(capsys):
     *plain, explained = capsys.readouterr().err.splitlines()
     assert plain == [f"Warning: {text}" for text in messages[:2]]
     assert explained == "Warning: Two alike. See docs/troubleshooting.md#label-spelling"
+
+
+def test_fits_to_parts_of_the_rows_do_not_repeat_which_columns_are_dropped(capsys):
+    with print_warnings():
+        for share in (79, 82):
+            told = DroppedColumnWarning(f"'note': {share}% occur once.", dropped=("note",))
+            warnings.warn(told, stacklevel=1)
+    assert capsys.readouterr().err.count("Warning: ") == 1
 
 
 def test_a_long_sentence_stays_one_line(capsys):

@@ -113,6 +113,13 @@ def test_a_rate_above_the_promise_is_never_called_kept_and_luck_is_named():
     )
 
 
+def test_no_number_of_rows_is_named_where_none_would_do():
+    """With 1,199 held-out rows, a share of 1.6 % may be chance for ever, with any new rows."""
+    for more in (1, 4, 100):
+        lasting = kept_promise(157 * more, 9747 * more, rate=0.01, rank=12, held_out=1199)
+        assert str(lasting.verdict).endswith("but with so few held-out rows this may be chance")
+
+
 def group_verdicts(true_rate, *, n_groups, n=150, rate=0.1, held_out=49):
     """The same over draws of held-out groups and of new ones, which differ."""
     rng = np.random.default_rng(0)

@@ -260,7 +260,7 @@ def test_too_few_groups_are_said_and_what_can_be_promised():
         CalibrationWarning, match=r"it takes 99 held-out groups .* there are 6.*=0\.2"
     ):
         detector(false_alarm_rate=0.01).fit(X[few], Y[few], groups="run")
-    told = r"99 held-out time blocks of normal rows, and there are \d+\. Add rows of a longer time,"
+    told = r"99 held-out time blocks of normal rows, and there are \d+\. Add rows of a longer time "
     with pytest.warns(CalibrationWarning, match=told):
         detector(false_alarm_rate=0.01).fit(X.loc[few, ["a", "b"]], Y[few], time=range(few.sum()))
     with pytest.raises(UserError, match="at least 2 groups"):

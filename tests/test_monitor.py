@@ -278,7 +278,7 @@ def test_the_command_goes_on_from_its_state(detector, tmp_path, capsys):
     assert code == 1
     assert told.startswith("rows 600 in episode 1 changed yes, since row 3")
     assert "moved x0 +" in told
-    assert "next --report shows which columns moved most; fit again to newer rows" in told
+    assert "next fit again to newer rows if these are normal; --report shows which" in told
     assert watch(a, b) == (1, told)
     with pytest.raises(SystemExit):
         app(["watch", str(tmp_path / "m.eqsep"), a, "--state", state, "--delta", "0.2"])

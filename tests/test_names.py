@@ -297,3 +297,6 @@ def test_two_models_that_name_alarms_have_two_headings():
     lines = screen.file.getvalue().splitlines()
     assert lines[-2] == "Alarms named unseen, by models that have not learnt their kinds:"
     assert re.fullmatch(r"leak 100.00% \[.*\] of 1 alarm", lines[-1])
+    silent = replace(counted(["pump", "leak"], ["normal", "leak"]), seen=("leak",))
+    _print_names(screen, NamesTried(replace(names, seen=("leak", "pump")), (silent, names)))
+    assert "\npump none of their rows raises an alarm\n" in screen.file.getvalue()

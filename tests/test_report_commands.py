@@ -1,6 +1,7 @@
 """Reports from the command line: fits and evaluations of files."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -25,6 +26,17 @@ def rows(tmp_path):
 
 SHAPING, HELD = "of these, shape the score", "held out, to set the threshold"
 FAST = ("--landmarks", 60, "--false-alarm-rate", 0.05)
+
+
+def test_a_report_that_reads_the_rows_again_repeats_no_note(rows):
+    head, *lines = rows.read_text().splitlines()
+    rows.write_text("\n".join([f"{head},remark", *(f"{line},n/a" for line in lines)]))
+    words = ("--label", "kind", "--seen", "takeover", "--out", rows.parent / "m", "--drop", "time")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # what is not printed by the command
+        result = run("fit", rows, *words, "--report", rows.parent / "report.html", *FAST)
+    assert result.exit_code == 0, result.output
+    assert result.stderr.count("Taken as missing: 'n/a' in 'remark'") == 1
 
 
 def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):

@@ -195,7 +195,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "higher_rate": (
         lambda: detector().fit(X[:60]),
-        "Add at least 138 normal rows, or pass --false-alarm-rate 0.05.",
+        "Add at least 138 normal rows and fit again, or pass --false-alarm-rate 0.05.",
     ),
     "higher_rate_or_no_confidence": (
         lambda: detector(confidence=0.99, false_alarm_rate=0.02).fit(X),
@@ -325,7 +325,7 @@ IN_PROJECT = {
     "anomalies, or leave out others (drop in eqsep.toml), or allow more false alarms: "
     "false_alarm_rate = 0.05 in eqsep.toml.",
     "UnusedDoubtWarning": "or leave out unlabelled in eqsep.toml.",
-    "higher_rate": "Add at least 138 normal rows, or set false_alarm_rate = 0.05 in eqsep.toml.",
+    "higher_rate": "and fit again, or set false_alarm_rate = 0.05 in eqsep.toml.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss",
     "mixed_column_or_missing": "If that is a missing value, add 'A=none there' to missing in eqsep",
     "mixed_columns": "If these are missing values, add 'A=M', 'B=M' to missing in eqsep.toml.",

@@ -183,7 +183,9 @@ def _print_backtest(console: Screen, report: BacktestReport) -> None:
         console.print_line(line)
     columns = ["", "looked at", "precision", "recall", "false alarms", "promised", "learning"]
     console.print(table(columns, _methods(found), wrapped=len(columns)))
-    console.print("When each kind was caught; in brackets, among rows before its first label:")
+    some_early = any(one.early.total for kinds in found.kinds.values() for one in kinds)
+    early = "; in brackets, among rows before its first label" * some_early
+    console.print(f"When each kind was caught{early}:")
     console.print(_kinds(found))
     console.print("Anomalies, and those that were caught:")
     columns = ["from", "rows", "labels known", "anomalies", *found.methods]

@@ -209,10 +209,16 @@ def print_warnings(**fields: str) -> Iterator[list[Warning]]:
             getattr(one, "fields", {}).update(fields)
         for note in dict.fromkeys(sentence(m) for m in found if isinstance(m, Note)):
             print_stderr(f"Note: {note}")
-    messages = {sentence(m): m for m in found if isinstance(m, Warning) and not isinstance(m, Note)}
+    messages: dict[Any, Warning] = {}
+    for one in found:
+        if isinstance(one, Warning) and not isinstance(one, Note):
+            # Fits to parts of the rows, with other figures, say again which columns they drop.
+            dropped = getattr(one, "fields", {}).get("dropped")
+            messages.setdefault(dropped or sentence(one), one)
     printed[:] = messages.values()
-    for message, warning in messages.items():
-        print_stderr(joined(f"Warning: {message}", see_section(type(warning))), style="yellow")
+    for warning in printed:
+        told = joined(f"Warning: {sentence(warning)}", see_section(type(warning)))
+        print_stderr(told, style="yellow")
 
 
 def see_section(category: type[Warning]) -> str:
@@ -418,9 +424,9 @@ HINTS = {  # by topic, made of the message's fields
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The --like model settled this, as it has no labelled anomalies. Fit it "
     "again with some, or leave out --unlabelled.",
-    "higher_rate": "Add {more}, or pass --false-alarm-rate {rate:g}.",
-    "higher_rate_or_no_confidence": "Add {more}, pass --false-alarm-rate {rate:g}, or leave out "
-    "--confidence: the rate can be promised on average.",
+    "higher_rate": "Add {more} and fit again, or pass --false-alarm-rate {rate:g}.",
+    "higher_rate_or_no_confidence": "Add {more} and fit again, pass --false-alarm-rate "
+    "{rate:g}, or leave out --confidence: the rate can be promised on average.",
     "no_fdr_groups": "Leave out --fdr, or fit without --group.",
     "no_fdr_time": "Leave out --fdr, or fit without --time.",
     "no_fdr_groups_time": "Leave out --fdr, or fit without --group and --time.",

@@ -250,7 +250,10 @@ def _print_names(console: Screen, tried: NamesTried) -> None:
     shares = {", ".join(map(shown_kind, kinds)): share for kinds, share in tried.power.items()}
     if any(share.total for share in shares.values()):
         console.print_line("Alarms named unseen, by models that have not learnt their kinds:")
-        lines = {name: percent(share, "alarm") for name, share in shares.items()}
+        none = "none of their rows raises an alarm"
+        lines = {
+            name: percent(share, "alarm") if share.total else none for name, share in shares.items()
+        }
         console.print_lines(lines, width=max(map(len, lines)))
 
 

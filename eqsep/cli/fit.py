@@ -279,7 +279,9 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
         )
     again = not large and STANDARD_INPUT not in files_of(spec.paths)
     if spec.seen and again and detector.plan is None:
-        table, labels = replace(spec, seen=()).read()
+        with python_warnings.catch_warnings():
+            python_warnings.simplefilter("ignore")  # the first reading has warned
+            table, labels = replace(spec, seen=()).read()
     numbered = not large and (again or not spec.seen)
     kind, normal = _kinds(detector, table, labels)
     return _Known(

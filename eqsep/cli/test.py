@@ -185,24 +185,28 @@ def _checked_new(
 ) -> list[str]:
     """Refuse rows that were learnt, or note that some were, or that this is unknown."""
     found = learnt_before(detector, rows, y)
-    kinds = found.learnt_kinds
+    kinds = {repr(kind): one for kind, one in found.repeated_kinds.items()}
     if not kinds and (not found.checked or found.by_chance >= 1):
         return ["It is not known whether the model has learnt some of these rows."]
-    learnt = {"normal": found} if found.exceeds_chance else {}
-    had = [
+    parts = ({"normal": found} if found.exceeds_chance else {}) | kinds
+    had = ", ".join(
         f"{one.share:.0%} of the {name} rows ({one.found:,} of {one.checked:,} that it would keep)"
-        for name, one in (learnt | {repr(kind): one for kind, one in kinds.items()}).items()
-    ]
-    if not had:
-        return []
-    share = f"about {', '.join(had)}"
-    if not learnt_too:
+        for name, one in parts.items()
+    )
+    if found.are_learnt and not learnt_too:
         raise UserError(
-            f"The model has learnt rows of {', '.join(paths)}: {share}. It does better on "
+            f"The model has learnt rows of {', '.join(paths)}: about {had}. It does better on "
             f"them than on new rows. Pass others, or measure anyway with --learnt-too."
         )
-    said = "The model has learnt from these rows, and does better on them than on new ones"
-    return [f"{said}: {share}."]
+    if found.are_learnt:
+        said = "The model has learnt from these rows, and does better on them than on new ones"
+        return [f"{said}: about {had}."]
+    if kinds:
+        return [
+            f"Some rows equal learnt ones: about {had}. If they are the same rows, the figures of "
+            f"these kinds are too good."
+        ]
+    return []
 
 
 def _kinds(detector: Detector, y: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ from eqsep.tables.reading import Table
 
 _CHANGED, _LOOK = 1, 3  # exit codes
 _COLUMNS = 3  # that have moved most are named
-_NEXT = "--report shows which columns moved most; fit again to newer rows if these are normal"
+_NEXT = "fit again to newer rows if these are normal"
 
 
 @options.reads_tables
@@ -69,6 +69,8 @@ def watch(
         lines["selected"] = f"{selection}: {alarms}"
     if report is not None:
         lines["report"] = str(report)
+    elif "next" in lines:
+        lines["next"] += "; --report shows which columns moved most"
     Screen().print_lines(lines)
     code = _LOOK if monitor.recent().told else 0
     code = code if monitor.watched.broken_at is None else _CHANGED

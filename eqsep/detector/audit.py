@@ -57,12 +57,17 @@ class Repeats:
 
     @property
     def are_learnt(self) -> bool:
-        """Whether some were learnt before, normal or not, by more than chance explains."""
-        return self.exceeds_chance or bool(self.learnt_kinds)
+        """Whether normal rows were learnt before, or nearly all anomalies.
+
+        Fewer anomalies may only equal learnt ones, as attacks by one program do.
+        """
+        kinds = self.kinds.values()
+        n_found, n = sum(one.found for one in kinds), sum(one.checked for one in kinds)
+        return self.exceeds_chance or n_found >= max(_FEWEST, _MOST_OF * n)
 
     @property
-    def learnt_kinds(self) -> "dict[str, Repeats]":
-        """The kinds of which some rows were learnt before."""
+    def repeated_kinds(self) -> "dict[str, Repeats]":
+        """The kinds of which more rows equal learnt ones than chance explains."""
         enough = {name: one for name, one in self.kinds.items() if one.found >= _FEWEST}
         return {name: one for name, one in enough.items() if one.exceeds_chance}
 
@@ -176,7 +181,7 @@ def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None
             f"of the first fit."
         )
     found = replace(found, kinds=_kind_repeats(model, more.kinds))
-    for kind, known in found.learnt_kinds.items():
+    for kind, known in found.repeated_kinds.items():
         _warn_of_repeats(
             f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: "
             f"{known.found:,} of {known.checked:,} rows to keep for naming are kept already."

@@ -217,9 +217,10 @@ class Calibration(schemas.Kept, WithoutCaches):
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
             f"{wanted:,} held-out {what}, and there are {n:,}{uncounted}."
         )
-        hint, topic = f"Add {more}.", "more_rows"
+        hint, topic = f"Add {more} and fit again.", "more_rows"
         if enough is not None:
-            hint, topic = f"Add {more}, or set false_alarm_rate={enough:g}.", "higher_rate"
+            hint = f"Add {more} and fit again, or set false_alarm_rate={enough:g}."
+            topic = "higher_rate"
         if enough is not None and confidence is not None and self.rank(rate):
             topic = "higher_rate_or_no_confidence"
             hint = f"{hint[:-1]}, or set confidence=None: the rate can be promised on average."

@@ -245,8 +245,10 @@ class Promise:
             mean = self.rank / (self.held_out + 1)
             error = np.sqrt(mean * (1 - mean) * (1 / m + 1 / (self.held_out + 2)))
             likely = self.measured - mean <= norm.isf(_TAIL) * error
-            likely[0] = chance >= _TAIL  # exactly
-            return np.asarray(likely)
+            # Exactly: for these rows, and for any number of them with the same share of alarms.
+            likely[0] = chance >= _TAIL
+            forever = beta.sf(self.measured, self.rank, self.held_out + 1 - self.rank) >= _TAIL
+            return np.asarray(likely | forever)
 
         at = {"rate": self.rate, "chance": chance}
         return Verdict.of(self.rows, interval, by_luck, **at, unit=self.unit)

@@ -133,7 +133,7 @@ def _labels(learnt: Learnt, measured: Measured) -> Iterator[Step]:
     if near and not measured.doubted:
         why = (
             f"The model has learnt no row of some kinds, and hardly tells them from normal rows: "
-            f"{near}. Label some of them and fit again."
+            f"{near}. Fit again with labelled rows of them."
         )
         yield Step("Label some anomalies", why)
     elif not learnt.seen:

@@ -89,7 +89,8 @@ class Encoder:
             )
         if dropped:
             message = f"Columns were dropped: {_listed(dropped)}."
-            warn(DroppedColumnWarning(message, hint=f"{_CONVERT}{keeps_ids}."))
+            hint = f"{_CONVERT}{keeps_ids}."
+            warn(DroppedColumnWarning(message, hint=hint, dropped=tuple(dropped)))
 
         def learn(column: Column) -> Learnt:
             if column.is_empty or column.kind in ("text", "mixed", "boolean"):
