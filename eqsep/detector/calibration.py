@@ -351,7 +351,8 @@ def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
             CalibrationWarning(
                 f"No row is selected. With {n_calibrating:,} held-out normal rows, the lowest "
                 f"p-value is {least:.2g}, so at least {needed:,} of {len(p):,} rows must score "
-                f"above all of them for any to be selected; with {enough:,}, {_MANY} are enough.",
+                f"above all of them for any to be selected; with {enough:,} held-out rows, "
+                f"{_MANY} are enough.",
                 hint="Add normal rows, pass fewer rows at a time, or allow a higher fdr.",
                 topic="none_selected",
             )
