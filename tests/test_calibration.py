@@ -442,7 +442,7 @@ def test_what_too_few_held_out_rows_cannot_resolve_is_told():
     rng = np.random.default_rng(0)
     scores = np.concatenate([rng.uniform(size=9_950), np.full(50, 9.0)])
     few, many = (Calibration(rng.uniform(size=n)) for n in (499, 4_999))
-    message = r"With 499 held-out .* at least 200 of .* for any to be selected; with 9,999 held-out rows, 10 are"
+    message = r"With 499 held-out .* at least 200 of .* with 9,999 held-out rows, 10 are enough"
     with pytest.warns(CalibrationWarning, match=message):
         assert not select(few.p_value(scores), fdr=0.1, n_calibrating=499).any()
     mask = select(many.p_value(scores), fdr=0.1, n_calibrating=4_999)  # warnings are errors here
