@@ -323,10 +323,11 @@ def _decisive(told: Told) -> str:
     if len(judged) < len(told.lines):
         return told.verdict.reason
     hardest = max(judged, key=lambda line: line.doubt or 0.0)
+    shown = "least evidence:" if len({line.doubt for line in judged}) > 1 else "for example,"
     words = told.verdict.reason
     if told.claim.relation == "no worse":
         words += f"; ours is lower in {sum((line.apart or 0.0) < 0 for line in judged)}"
-    return f"{words}; least evidence: {hardest.words}: {hardest.ours}"
+    return f"{words}; {shown} {hardest.words}: {hardest.ours}"
 
 
 def number(value: float | None, digits: int) -> str:
