@@ -6,7 +6,7 @@ from statistics import fmean
 
 from paper.cells import Result, Results
 from paper.measures import METRICS
-from paper.plan import Entry, Plan, Table
+from paper.plan import Entry, Measurement, Plan, Table
 from paper.provenance import Provenance
 from paper.published import Ours, Published
 from paper.reasons import reason_for
@@ -56,10 +56,13 @@ class Line:
 class Shift:
     """The areas of a method in a table taken together, by a protocol: is there a common shift?
 
-    `below` and `above` count the figures of ours that are so when rounded as printed.
+    `below` and `above` count the figures of ours that are so when rounded as printed. `measured`
+    says what the figures measure, by study, and `is_exact` that the method has no chance.
     """
 
     method: str
+    measured: frozenset[tuple[str, Measurement]]
+    is_exact: bool
     figures: int
     below: int
     above: int
@@ -174,13 +177,16 @@ def _shift(
     below, above = (sum(sign * a > rounding + 1e-9 for a in apart) for sign in (-1, 1))
     draws = [result["values"].get(entry.key(protocol) + BY_DRAW) for entry, result in found]
     by_draw = Ours.of([fmean(d) for d in zip(*draws, strict=True)]) if all(draws) else None
-    if terms[0].runs == 1 and by_draw is None:
+    is_exact = terms[0].runs == 1 and by_draw is None
+    if is_exact:
         word = "differs" if below + above else "agrees"
         verdict = Verdict(word, f"{len(found) - below - above} of {len(found)} equal when rounded")
     else:
         verdict = judge(published, ours, replace(terms[0], by_draw=by_draw))
     return Shift(
         method=method,
+        measured=frozenset((entry.study, entry.measurement) for entry in entries),
+        is_exact=is_exact,
         figures=len(found),
         below=below,
         above=above,
@@ -221,7 +227,7 @@ def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> L
         )
     terms, told = terms_of(table, entry, None, "paper"), verdicts["paper"]
     if told.word in _UNKNOWN:
-        none = "open, no reason is known" if told.word == "differs" else ""
+        none = "open: no reason is known" if told.word == "differs" else ""
         reason = reason_for(entry, results, terms) or none
         told = replace(told, reason=f"{told.reason}: {reason}" if reason else told.reason)
     paper, difference = _told(entry, ours["paper"])

@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -13,7 +14,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from paper.cells import Cell, Results, write_text
 from paper.claims import CLAIMS, HEADLINES, NAME, Claims
 from paper.claims.claim import Told, tell
-from paper.comparison import CIRCLES, OTHER_MARGINS, Comparison, Line, compare
+from paper.comparison import CIRCLES, OTHER_MARGINS, Comparison, Line, Shift, compare
 from paper.figures import FIGURES, Figure
 from paper.plan import Plan, Table
 from paper.provenance import Provenance
@@ -59,8 +60,8 @@ class Report:
     """All that a page shows.
 
     `lacking` of the `planned` cells have no result yet. `again` has the verdicts on claims with the
-    second protocol, where its cells are planned. `archive` is the SHA-256 of the archive that has
-    all of them.
+    second protocol, where its cells are planned, and `at_margins` those with the first protocol at
+    `OTHER_MARGINS`. `archive` is the SHA-256 of the archive that has all of them.
     """
 
     plan: Plan
@@ -71,6 +72,7 @@ class Report:
     planned: int
     lacking: int
     again: Mapping[str, str] = field(default_factory=dict)
+    at_margins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     archive: str = ""
 
     @property
@@ -128,12 +130,9 @@ class Report:
         tested = [word for word in self._tested(protocol) if word in JUDGED]
         final = sum(table.count_final(protocol=protocol) for table in self.comparisons)
         distinct = [line.by(protocol).word for line in self.distinct]
-        shifts = [s.verdict.word for table in self.comparisons for s in table.shifts[protocol]]
-        once, pooled = (
-            f"{words.count('agrees')} agree, {words.count('differs')} differ, "
-            f"{words.count('cannot tell')} cannot be judged"
-            for words in (distinct, shifts)
-        )
+        methods = self.methods(protocol)
+        exact = [s.verdict.word for s in methods if s.is_exact]
+        pooled = [s.verdict.word for s in methods if not s.is_exact]
         return (
             f"Under the {protocol} protocol {agree} agree with ours, {differ} differ and {open_} "
             f"cannot be judged. The two means are within the margin in {close} of those that "
@@ -141,8 +140,22 @@ class Report:
             "open with any number of our runs, if our means stay where they are. Of "
             f"{len(tested)} figures that are judged by a test {tested.count('differs')} differ; if "
             f"all were equal, at most {int(LEVEL * len(tested))} would on average. With "
-            f"{self._at_other_margins(protocol)}. Counting each figure once: {once}. "
-            f"Judging each method in a table as a whole ({len(shifts)} means): {pooled}."
+            f"{self._at_other_margins(protocol)}. Counting each figure once: {_counted(distinct)}. "
+            f"Judging each method as a whole, once, by the mean of its areas ({len(pooled)} means "
+            f"of runs): {_counted(pooled)}. Of {len(exact)} deterministic methods "
+            f"{exact.count('agrees')} have all areas as printed."
+        )
+
+    def methods(self, protocol: str) -> tuple[Shift, ...]:
+        """Each method as a whole, without those whose figures are all in another table as well."""
+        found = [shift for table in self.comparisons for shift in table.shifts[protocol]]
+        return tuple(
+            shift
+            for i, shift in enumerate(found)
+            if not any(
+                shift.measured < other.measured or (shift.measured == other.measured and j < i)
+                for j, other in enumerate(found)
+            )
         )
 
     def _at_other_margins(self, protocol: str) -> str:
@@ -188,13 +201,32 @@ class Report:
         """How many claims of order there are, and the verdicts on them; nothing without any."""
         if not self.claims:
             return ()
-        words = [told.verdict.word for told in self.claims]
-        agree, differ, open_ = (words.count(word) for word in JUDGED)
-        return (
-            f"Of {len(words)} claims that compare figures, {agree} agree with ours, {differ} "
-            f"differ, {open_} cannot be judged and {len(words) - agree - differ - open_} lack data "
-            "or have not been run.",
+        words = self.claim_words
+        margins = ", with ".join(
+            f"{times} the margin {_counted(at[name] for name in words)}"
+            for times, at in self.at_margins.items()
         )
+        told = (
+            f"Of {len(words)} claims that compare figures, under the {self.protocol} protocol "
+            f"{_counted(words.values())} and {sum(word not in JUDGED for word in words.values())} "
+            f"lack data or have not been run. With {margins}."
+        )
+        again = {n: word for n, word in self.again.items() if n in words and word in JUDGED}
+        if not again:
+            return (told,)
+        both = [word for name, word in again.items() if words[name] == "agrees"]
+        return (
+            told,
+            f"Under the {self.plan.protocols[1]} protocol {len(again)} of these claims were "
+            f"measured as well: {_counted(again.values())}. They include {len(both)} that agree "
+            f"under the {self.protocol} protocol; {len(both) - both.count('agrees')} of the "
+            f"{len(both)} no longer agree, and {both.count('differs')} of them differ.",
+        )
+
+    @property
+    def claim_words(self) -> dict[str, str]:
+        """The verdicts on the claims that count, by name."""
+        return {t.claim.name: t.verdict.word for t in self.claims if t.claim.is_counted}
 
 
 def cells_of(name: str, plan: Plan) -> list[Cell]:
@@ -211,6 +243,7 @@ def report(
     They are judged as by the code of `commit`, and pictures are blank unless they are to be drawn.
     """
     results, names = Results(out, commit=commit), list(names)
+    has_claims = NAME in names
     cells = {cell for name in names for cell in cells_of(name, plan)}
     lacking = sum(results.of(cell) is None for cell in cells)
     comparisons = tuple(compare(TABLES[name], plan, results) for name in names if name in TABLES)
@@ -221,11 +254,20 @@ def report(
         plan=plan,
         comparisons=comparisons,
         pictures=pictures,
-        claims=CLAIMS.told(plan, results) if NAME in names else (),
+        claims=CLAIMS.told(plan, results) if has_claims else (),
         provenance=Provenance.of(results.made(), commit=commit),
         planned=len(cells),
         lacking=lacking,
-        again=_again(cells, plan, results) if NAME in names else {},
+        again=_again(cells, plan, results) if has_claims else {},
+        at_margins={
+            times: {
+                told.claim.name: told.verdict.word
+                for told in CLAIMS.told(plan, results, margins=margins)
+            }
+            for times, margins in OTHER_MARGINS.items()
+        }
+        if has_claims
+        else {},
     )
 
 
@@ -268,13 +310,24 @@ def anchor(name: str) -> str:
     return "-".join(re.findall(r"[a-z0-9]+", name.lower()))
 
 
+def _counted(words: Iterable[str]) -> str:
+    """How many verdicts there are of each kind, as words."""
+    counts = Counter(words)
+    agree, differ, open_ = (counts[word] for word in JUDGED)
+    return f"{agree} agree, {differ} differ, {open_} cannot be judged"
+
+
 def _decisive(told: Told) -> str:
-    """How many contrasts agree, and one that shows the verdict: the first that has its word."""
-    shown = [line for line in told.lines if line.ours and line.verdict == told.verdict.word]
-    if not shown:
+    """How many contrasts agree, and the one with the least evidence for it."""
+    judged = [line for line in told.lines if line.doubt is not None]
+    if len(judged) < len(told.lines):
         return told.verdict.reason
-    example = "for example, " if len(shown) > 1 else ""
-    return f"{told.verdict.reason}; {example}{shown[0].words}: {shown[0].ours}"
+    hardest = max(judged, key=lambda line: line.doubt or 0.0)
+    shown = "least evidence:" if len({line.doubt for line in judged}) > 1 else "for example,"
+    words = told.verdict.reason
+    if told.claim.relation == "no worse":
+        words += f"; ours is lower in {sum((line.apart or 0.0) < 0 for line in judged)}"
+    return f"{words}; {shown} {hardest.words}: {hardest.ours}"
 
 
 def number(value: float | None, digits: int) -> str:

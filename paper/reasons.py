@@ -1,4 +1,7 @@
-"""Why a figure differs: what an experiment has shown, or a guess that is called one."""
+"""Why a figure differs: what an experiment has shown, or a guess that is called one.
+
+What was tried and does not give the published figure explains nothing: that is open.
+"""
 
 from collections.abc import Mapping
 
@@ -24,7 +27,7 @@ _FEW = 0.1  # of the rows may have the highest score in common
 _KNOWN = {
     "ES-NS (ours)": "guess: the rows held out to stop on (python -m paper.settings 'ES-NS (ours)')",
     **{
-        row: f"experiment: cross-validation takes C = {CROSS_VALIDATED[kernel]:g}, which of those "
+        row: f"open; tried: cross-validation takes C = {CROSS_VALIDATED[kernel]:g}, which of those "
         f"tried is the nearest to the row, too (python -m paper.settings {name} --rows 0)"
         for row, name, kernel in (
             ("SVM", "SVM-RBF", "rbf"),
@@ -34,10 +37,10 @@ _KNOWN = {
     },
     **dict.fromkeys(
         ("OCSVM", "OCSVM-A"),
-        "experiment: no nu that was tried gives the row, and the share of attacks on all rows is "
-        "within 0.005 of it (python -m paper.settings OCSVM-A --rows 0)",
+        "open; tried: no nu gives the row, and the share of attacks on all rows is within 0.005 of "
+        "it (python -m paper.settings OCSVM-A --rows 0)",
     ),
-    "OCSVM-N": "experiment: no nu that was tried gives the row, on 20,000 rows or on all "
+    "OCSVM-N": "open; tried: no nu gives the row, on 20,000 rows or on all "
     "(python -m paper.settings OCSVM-N --rows 0)",
     "Random": "guess: 0.43445, rounded twice",
 }
@@ -104,7 +107,7 @@ def _as_its_machine(entry: Entry, results: Mapping[str, Result | None]) -> str:
         return ""
     at = entry.key("paper")
     own_area, area = (Ours.of(result["values"][at]).mean for result in (own, machine))
-    told = f"experiment: our SVM alone has {area:.3f} here"
+    told = f"open; tried: our SVM alone has {area:.3f} here"
     if own_area >= area + 0.0005:
         return told
     return f"{told}, no less: with the paper's protocol OVS-ES does not raise the area"
@@ -122,8 +125,8 @@ def _several_starts(entry: Entry, results: Mapping[str, Result | None], terms: T
     if word == "agrees":
         return f"experiment: from several starts it is {ours}, which agrees"
     if word == "cannot tell":
-        return f"experiment: from several starts it is {ours}, which cannot be judged"
-    return f"experiment: several starts do not account for it, {ours}, {word}"
+        return f"open; tried: from several starts it is {ours}, which cannot be judged"
+    return f"open; tried: several starts do not account for it, {ours}, {word}"
 
 
 def _failed_starts(entry: Entry, result: Result) -> str:

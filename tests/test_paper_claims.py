@@ -40,7 +40,14 @@ def keep(value, numbers, folder, **more):
         ("below", 0.05, 0.01, "differs"),
         ("same", 0.005, 0.01, "agrees"),
         ("same", 0.05, 0.01, "differs"),
+        ("same", -0.05, 0.01, "differs"),
+        ("same", 0.022, 0.005, "cannot tell"),  # above 0, and not surely above the margin
         ("same", 0.005, 0.2, "cannot tell"),
+        ("chosen", 1e-6, 0.01, "agrees"),  # by however little
+        ("chosen", -0.001, 0.01, "cannot tell"),
+        ("chosen", -0.05, 0.01, "differs"),
+        ("chosen", 0.0, 0.0, "agrees"),
+        ("chosen", -1e-6, 0.0, "differs"),
         ("no worse", -0.005, 0.01, "agrees"),
         ("no worse", -0.05, 0.01, "differs"),
         ("no worse", 0.3, 0.01, "agrees"),
@@ -134,6 +141,34 @@ def test_what_is_not_there_is_no_verdict(tmp_path):
     assert told.published.word == "none"
 
 
+def test_a_margin_may_be_wider_or_narrower(tmp_path):
+    left = values("left", "a")
+    keep(left, [0.91, 0.911, 0.91, 0.909], tmp_path)
+    for relation in ("same", "no worse"):
+        claim = Claim("c", "s", (Contrast(left, relation, 0.925),))
+        words = [
+            tell(claim, PLAN, Results(tmp_path), margins=margins).verdict.word
+            for margins in (0.5, 1.0, 2.0)
+        ]
+        assert words == ["differs", "agrees", "agrees"]
+
+
+def test_the_interval_of_an_open_contrast_may_exclude_the_published_difference(tmp_path):
+    contrast = BY_NAME["RQ1, thyroid"].contrasts[0]  # published: 0.934 and 0.907
+    claim = Claim("c", "s", (contrast,))
+    for runs, spread in ((12, 0.01), (12, 0.1), (4, 0.01)):
+        for i, value in enumerate(contrast.values):
+            key = value.measurement.key.format(metric="trapezoid")
+            areas = [0.9 + spread * (-1) ** (i + j) for j in range(runs)]
+            write_result(
+                value.cell(PLAN), tmp_path, {"values": {key: areas}, "more": {}, "made": MADE}
+            )
+        (line,) = tell(claim, PLAN, Results(tmp_path)).lines
+        assert (line.verdict, line.apart) == ("cannot tell", pytest.approx(0, abs=1e-9))
+        assert (", 95 % interval [-" in line.ours) == (runs >= 10)
+        assert ("which excludes the published +0.027" in line.ours) == (runs >= 10 and spread < 0.1)
+
+
 def test_every_claim_stands_on_cells_of_a_study():
     assert len(BY_NAME) == len(CLAIMS.claims) >= 39
     for claim in CLAIMS.claims:
@@ -150,7 +185,7 @@ def test_what_the_published_figures_bear_by_themselves(tmp_path):
     assert told["RQ1, MVTec"].word == "cannot tell"
     assert told["RQ1, MVTec"].reason.startswith("1 of 6 agree, 0 differ")
     assert told["RQ1, thyroid"].reason == "8 of 9 agree, 0 differ"
-    assert told["losses of the networks"].word == "differs"  # HS: 0.877 and 0.846
+    assert told["losses of the networks"].word == "cannot tell"  # HS: 0.877 and 0.846, of 5 runs
     assert told["three layers in training"].word == "none"
 
 
@@ -233,7 +268,7 @@ def test_the_pages_show_claims_with_both_verdicts(tmp_path):
         write_result(cell, tmp_path, {"values": kept, "more": {}, "made": MADE})
     found = report([NAME], PLAN, tmp_path)
     assert len(found.claims) == len(CLAIMS.claims)
-    assert "figures, 1 agree with ours, 0 differ, 0 cannot be judged" in found.claims_summary[0]
+    assert "under the paper protocol 1 agree, 0 differ, 0 cannot be judged" in found.summary[-1]
     line = "Hyperfunction (Seen), ES (ours) is above Hyperfunction (Seen), HS"
     for render in (html, markdown):
         assert line in render(found)

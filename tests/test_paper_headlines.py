@@ -49,6 +49,19 @@ def test_what_is_proved_holds_and_the_refuted_bound_does_not(out):
     assert "shattered in R^3" in found["claim-vc-dimension-with-a-margin"].figure
 
 
+def test_a_headline_shows_the_contrast_with_the_least_evidence(tmp_path):
+    claim = next(c for c in CLAIMS.claims if c.name == "RQ2, NSL-KDD")
+    for value in {v for contrast in claim.contrasts for v in contrast.values}:
+        area = {"ES, MSE (ours), Overall": 0.9, "RS-SAD, Overall": 0.905}.get(value.label, 0.8)
+        key = value.measurement.key.format(metric="trapezoid")
+        areas = [area, area + 0.001, area - 0.001]
+        cell = value.cell(PLAN)
+        write_result(cell, tmp_path, {"values": {key: areas[: cell.seeds]}, "more": {}} | MADE)
+    figure = headlines(tmp_path)["claim-rq2-nsl-kdd"].figure
+    assert figure.startswith("4 of 4 agree, 0 differ; ours is lower in 1; least evidence: ES, MSE")
+    assert "is no more than 0.02 below RS-SAD, Overall: 0.900" in figure
+
+
 def test_a_claim_without_results_is_open(out):
     assert headlines(out)["claim-rq1-thyroid"].word == "open"
 

@@ -2,7 +2,8 @@
 
 A claim is a list of contrasts, each of two figures or of one and a number. A one-sided test at 5 %
 decides whether a contrast *agrees* with the sentence, one of the contrary at 5 % over the number of
-tests whether it *differs*; where neither does one *cannot tell*. A claim agrees where as many
+tests whether it *differs*; where neither does one *cannot tell*. The contrary of "within 0.02 of"
+is to be more than that apart. A claim agrees where as many
 contrasts do as it needs, and differs where too many do for that. Where some may fail, the 5 % of
 the first test are divided by one more than those, or a claim would hold by the luck of the others.
 One that needs all of them also differs where their mean does: forty figures that are each a little
@@ -17,6 +18,7 @@ from typing import Any
 from scipy import stats
 
 from paper.cells import Cell, Result, Results
+from paper.comparison import CIRCLES
 from paper.measures import METRICS
 from paper.plan import Measurement, Plan
 from paper.published import Ours, Published
@@ -25,11 +27,13 @@ from paper.tables.mvtec import STAND_IN
 from paper.verdicts import LEVEL, MARGIN, Terms, Verdict, standard_error
 
 SEEN = 0.0005  # figures without chance that are closer than this are the same, as printed
+ENOUGH = 10  # runs on either side for an interval of ours to say something
 RELATIONS = {
     "above": "is above",
     "below": "is below",
     "same": f"is within {MARGIN:g} of",
     "no worse": f"is no more than {MARGIN:g} below",
+    "chosen": "is at least",
 }
 
 
@@ -91,7 +95,8 @@ def of(table: str, row: str, column: str) -> Value:
 class Contrast:
     """What a claim says of two figures, in a word of `RELATIONS`.
 
-    `paired` figures are of the same draws, seed by seed.
+    `paired` figures are of the same draws, seed by seed. A setting is "chosen" over another if its
+    mean is not lower, by however little: that is how cross-validation chooses.
     """
 
     left: Value
@@ -115,6 +120,7 @@ class Claim:
     """A sentence of the paper, in a few words, and the contrasts that it comes to.
 
     `needed` is how many of them must agree; all by default. `note` is what else must be known.
+    `is_counted` is false of what the paper does not say, or of a sentence that is judged twice.
     """
 
     name: str
@@ -122,6 +128,7 @@ class Claim:
     contrasts: tuple[Contrast, ...]
     needed: int | None = None
     note: str = ""
+    is_counted: bool = True
 
     @property
     def relation(self) -> str:
@@ -153,13 +160,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class Line:
-    """A contrast with the figures of both sides and the word for it, ours and published."""
+    """A contrast with the figures of both sides and the word for it, ours and published.
+
+    `apart` is how far our left figure is above the right one, and `doubt` how likely a difference
+    that supports the contrast as much is where the contrast is not so: the smaller, the more
+    evidence. Both are None where nothing was judged.
+    """
 
     words: str
     ours: str
     verdict: str
     published: str
     published_verdict: str
+    apart: float | None = None
+    doubt: float | None = None
 
 
 @dataclass(frozen=True)
@@ -172,14 +186,17 @@ class Told:
     lines: tuple[Line, ...]
 
 
-def tell(claim: Claim, plan: Plan, results: Results) -> Told:
-    """Judge a claim by the results of its cells, and by the published figures."""
-    needed = claim.needed or len(claim.contrasts)
-    lines = tuple(_line(contrast, claim, plan, results) for contrast in claim.contrasts)
+def tell(claim: Claim, plan: Plan, results: Results, *, margins: float = 1.0) -> Told:
+    """Judge a claim by the results of its cells, and by the published figures.
+
+    `margins` is how many times the usual margin counts as the same figure.
+    """
+    needed, margin = claim.needed or len(claim.contrasts), margins * MARGIN
+    lines = tuple(_line(contrast, claim, plan, results, margin) for contrast in claim.contrasts)
     ours = _together([line.verdict for line in lines], needed)
     if ours.word == "cannot tell" and claim.judges_mean:
-        apart = _mean_of(claim, plan, results)
-        if apart and judged(claim.relation, apart, 0.0, n=claim.n_tests) == "differs":
+        apart, n = _mean_of(claim, plan, results), claim.n_tests
+        if apart and _word(chances(claim.relation, apart, 0.0, margin=margin), n=n) == "differs":
             ours = Verdict("differs", f"{ours.reason}; their mean, apart by {apart}, differs")
     published = _together([line.published_verdict for line in lines], needed)
     return Told(claim, ours, published, lines)
@@ -198,14 +215,13 @@ def _mean_of(claim: Claim, plan: Plan, results: Results) -> Ours | None:
     return Ours.of([sum(run) / len(run) for run in zip(*apart, strict=True)])
 
 
-def _line(contrast: Contrast, claim: Claim, plan: Plan, results: Results) -> Line:
+def _line(contrast: Contrast, claim: Claim, plan: Plan, results: Results, margin: float) -> Line:
     found = [results.of(value.cell(plan)) for value in contrast.values]
-    word, told = _missing(found), ""
-    if not word:
-        sides = [v.numbers(r, plan) for v, r in zip(contrast.values, found, strict=True) if r]
-        word, told = _judged(contrast, sides, claim)
     printed = [value.published for value in contrast.values]
-    published_word, published = "none", ""
+    line = Line(contrast.words, "", _missing(found), "", "none")
+    if not line.verdict:
+        sides = [v.numbers(r, plan) for v, r in zip(contrast.values, found, strict=True) if r]
+        line = _judged(line, contrast, sides, claim, margin)
     if all(printed):
         # A printed deviation may be off by half a unit of its last digit, as the mean may.
         widest = [
@@ -216,11 +232,9 @@ def _line(contrast: Contrast, claim: Claim, plan: Plan, results: Results) -> Lin
         right = widest[1] if len(widest) > 1 else contrast.right
         rounding = sum(value.rounding for value in contrast.values)
         n, spare = len(claim.contrasts), claim.spare
-        published_word = judged(
-            contrast.relation, widest[0], right, n=n, spare=spare, rounding=rounding
-        )
-        published = " and ".join(map(str, printed))
-    return Line(contrast.words, told, word, published, published_word)
+        word = judged(contrast.relation, widest[0], right, n=n, spare=spare, rounding=rounding)
+        line = replace(line, published=" and ".join(map(str, printed)), published_verdict=word)
+    return line
 
 
 def _missing(found: Sequence[Result | None]) -> str:
@@ -233,18 +247,49 @@ def _missing(found: Sequence[Result | None]) -> str:
     return "other data" if STAND_IN in sources else ""
 
 
-def _judged(contrast: Contrast, sides: Sequence[Sequence[float]], claim: Claim) -> tuple[str, str]:
-    """The word for measured numbers, and the figures in words."""
+def _judged(
+    line: Line, contrast: Contrast, sides: Sequence[Sequence[float]], claim: Claim, margin: float
+) -> Line:
+    """The line with the word for measured numbers, and with the figures in words."""
     if not all(len(side) for side in sides):
-        return "skipped", "no run came so far"
+        return replace(line, verdict="skipped", ours="no run came so far")
     figures = [Ours.of(side) for side in sides]
     told = " and ".join(map(str, figures))
-    tests = {"n": claim.n_tests, "spare": claim.spare}
+    left, right = figures[0], figures[1] if len(figures) > 1 else contrast.right
     if contrast.paired and len(sides) == 2 and len(sides[0]) > 1:
-        apart = Ours.of([a - b for a, b in zip(*sides, strict=True)])
-        return judged(contrast.relation, apart, 0.0, **tests), f"{told}, apart by {apart}"
-    right = figures[1] if len(figures) > 1 else contrast.right
-    return judged(contrast.relation, figures[0], right, **tests), told
+        left, right = Ours.of([a - b for a, b in zip(*sides, strict=True)]), 0.0
+        told += f", apart by {left}"
+    found = chances(contrast.relation, left, right, margin=margin)
+    word = _word(found, n=claim.n_tests, spare=claim.spare)
+    apart, *_ = _difference(left, right)
+    if word == "cannot tell" and all(len(side) >= ENOUGH for side in sides):
+        told += "" if right == 0.0 else f", apart by {apart:.3f}"
+        told += _interval(contrast, left, right)
+    return replace(line, verdict=word, ours=told, apart=apart, doubt=found[0])
+
+
+def _interval(contrast: Contrast, left: Ours, right: Any) -> str:
+    """The interval of our difference, and the published one if that lies outside.
+
+    Of the circles the interval is of one draw, and the published difference of another one.
+    """
+    apart, error, freedom = _difference(left, right)
+    reach = float(stats.t.ppf(1 - LEVEL / 2, freedom)) * error
+    told = f", 95 % interval [{apart - reach:.3f}, {apart + reach:.3f}]"
+    printed, other = (_printed(side) for side in (contrast.left, contrast.right))
+    is_drawn = contrast.left.measurement.dataset == CIRCLES
+    if printed is not None and other is not None and not is_drawn:
+        theirs = printed - other
+        if abs(theirs - apart) > reach + sum(value.rounding for value in contrast.values):
+            told += f", which excludes the published {theirs:+.3f}"
+    return told
+
+
+def _printed(side: Value | float) -> float | None:
+    """The published mean of a figure, or the number that a figure is compared with."""
+    if isinstance(side, Value):
+        return side.published.mean if side.published else None
+    return side
 
 
 def judged(
@@ -265,14 +310,42 @@ def judged(
     >>> judged("same", Ours(0.901, 0.01, 20), Ours(0.9, 0.01, 20))
     'agrees'
     """
+    return _word(chances(relation, left, right, rounding=rounding), n=n, spare=spare)
+
+
+def _word(found: tuple[float, float], *, n: int, spare: int = 0) -> str:
+    """The word for what `chances` has found."""
+    agrees, differs = found
+    if agrees <= LEVEL / (spare + 1):
+        return "agrees"
+    return "differs" if differs <= LEVEL / n else "cannot tell"
+
+
+def _difference(left: Any, right: Any) -> tuple[float, float, float]:
+    """Of two means, or of a mean and a number, with its standard error and freedom."""
     other = right if isinstance(right, Ours) else Ours(float(right), 0.0, 1)
-    apart = left.mean - other.mean
     error, freedom = standard_error(
         Published(other.mean, other.std), left, Terms(runs=max(other.n, 1))
     )
+    return left.mean - other.mean, error, freedom
 
+
+def chances(
+    relation: str, left: Any, right: Any, *, rounding: float = 0.0, margin: float = MARGIN
+) -> tuple[float, float]:
+    """How likely so clear a difference is where the contrast is not so, and where it is.
+
+    Zeros and ones of figures without chance.
+
+    Examples
+    --------
+    >>> round(chances("above", Ours(0.95, 0.1, 5), 0.9)[0], 2), chances("above", Ours(1, 0, 1), 0.9)
+    (0.19, (0.0, 1.0))
+    """
+    apart, error, freedom = _difference(left, right)
     if error == 0:
-        return _exactly(relation, apart, rounding)
+        word = _exactly(relation, apart, rounding, margin)
+        return float(word != "agrees"), float(word != "differs")
 
     def beyond(limit: float) -> float:
         """How likely so large a difference is where the true one is no larger than the limit."""
@@ -281,28 +354,27 @@ def judged(
     def short_of(limit: float) -> float:
         return float(stats.t.cdf((apart + rounding - limit) / error, freedom))
 
-    agrees, differs = {
+    return {
         "above": (beyond(0), short_of(0)),
         "below": (short_of(0), beyond(0)),
         "same": (
-            max(beyond(-MARGIN), short_of(MARGIN)),
-            2 * min(beyond(0), short_of(0)),
+            max(beyond(-margin), short_of(margin)),
+            2 * min(beyond(margin), short_of(-margin)),
         ),
-        "no worse": (beyond(-MARGIN), short_of(-MARGIN)),
+        "no worse": (beyond(-margin), short_of(-margin)),
+        "chosen": (float(apart < rounding), short_of(0)),
     }[relation]
-    if agrees <= LEVEL / (spare + 1):
-        return "agrees"
-    return "differs" if differs <= LEVEL / n else "cannot tell"
 
 
-def _exactly(relation: str, apart: float, rounding: float) -> str:
+def _exactly(relation: str, apart: float, rounding: float, margin: float) -> str:
     """The word for figures without chance that are so far apart, give or take the rounding."""
     possible = (apart - rounding, apart + rounding)
     is_so = {
         "above": [x > SEEN for x in possible],
         "below": [x < -SEEN for x in possible],
-        "same": [abs(x) <= MARGIN for x in (*possible, apart)],
-        "no worse": [x >= -MARGIN for x in possible],
+        "same": [abs(x) <= margin for x in (*possible, apart)],
+        "no worse": [x >= -margin for x in possible],
+        "chosen": [x >= 0 for x in possible],
     }[relation]
     if all(is_so):
         return "agrees"

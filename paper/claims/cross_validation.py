@@ -65,13 +65,12 @@ CLAIMS = [
         f"{_key(name, printed)} of {method} is chosen by ten-fold cross-validation under logistic "
         "loss.",
         tuple(
-            Contrast(
-                _value(method, name, printed), "no worse", _value(method, name, x), paired=True
-            )
+            Contrast(_value(method, name, printed), "chosen", _value(method, name, x), paired=True)
             for x in grid
             if x != printed
         ),
-        note="Of minus the loss, fold by fold. The paper does not print the grid: this is ours.",
+        note="Of minus the loss, fold by fold: the setting with the highest mean is chosen, by "
+        "however little. The paper does not print the grid: this is ours.",
     )
     for method, (name, printed, grid) in GRIDS.items()
 ]

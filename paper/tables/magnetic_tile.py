@@ -32,8 +32,8 @@ _SOURCE = "https://github.com/abin24/Magnetic-tile-defect-datasets."
 def tiles_of(numbers: np.ndarray) -> np.ndarray:
     """Which tile each photograph shows, by its number.
 
-    A tile was photographed under six settings in a row: numbers of one tile follow each other
-    closely, those of two tiles do not.
+    A tile was probably photographed under several settings in a row: numbers that follow each
+    other closely are taken for one tile.
 
     Examples
     --------
