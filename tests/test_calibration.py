@@ -448,7 +448,9 @@ def test_what_too_few_held_out_rows_cannot_resolve_is_told():
     mask = select(many.p_value(scores), fdr=0.1, n_calibrating=4_999)  # warnings are errors here
     assert mask[9_950:].all()
     assert mask[:9_950].sum() < 12
-    with pytest.warns(CalibrationWarning, match=r"With 9 .* is 0\.1, .* with 99, 10 are"):
+    with pytest.warns(
+        CalibrationWarning, match=r"With 9 .* is 0\.1, .* with 99 held-out rows, 10 are"
+    ):
         assert not select(np.full(100, 0.5), fdr=0.1, n_calibrating=9).any()
 
 
