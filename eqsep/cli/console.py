@@ -217,8 +217,8 @@ def print_warnings(**fields: str) -> Iterator[list[Warning]]:
             messages.setdefault(dropped or sentence(one), one)
     printed[:] = messages.values()
     for warning in printed:
-        told = joined(f"Warning: {sentence(warning)}", see_section(type(warning)))
-        print_stderr(told, style="yellow")
+        text = joined(f"Warning: {sentence(warning)}", see_section(type(warning)))
+        print_stderr(text, style="yellow")
 
 
 def see_section(category: type[Warning]) -> str:
