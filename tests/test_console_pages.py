@@ -868,6 +868,31 @@ def test_a_preview_of_an_older_version_is_shown_again_before_it_is_applied(conso
         console.ws.verdicts.undo([verdict.id], by="admin")
 
 
+def test_a_preview_names_what_it_replaces_and_is_shown_again_if_others_judged_since(
+    console, client
+):
+    first, second = (alarm.id for alarm in open_alarms(console, kind="leak")[:2])
+    console.ws.verdicts.give([first], "unsure", by="jo")
+    said = {"csrf": csrf(client), "id": [first, second], "choice": "verdict:expected"}
+
+    def shown(page):
+        replaced = re.findall(r"jo judged #(\d+) \w+, <time.*?</time>: this replaces it", page)
+        said["replaces"] = re.findall(r'name="replaces" value="(\d+)"', page)
+        return [int(number) for number in replaced]
+
+    assert shown(client.post("/m/pumps/preview", data=said).text) == [first]
+    console.ws.verdicts.give([second], "expected", by="jo")
+    again = client.post("/m/pumps/verdicts", data=said)
+    assert again.status_code == 409
+    assert f"jo judged alarm #{second} expected: look at it again" in again.text
+    assert shown(again.text) == [first, second]
+    given = client.post("/m/pumps/verdicts", data=said)
+    assert given.status_code == 200
+    for path in ("inbox", "verdicts", f"alarms/{second}"):
+        assert "replaced by admin" in client.get(f"/m/pumps/{path}").text
+    post(client, "/m/pumps/undo", verdict=re.findall(r'name="verdict" value="(\d+)"', given.text))
+
+
 def test_what_was_renamed_shows_its_name_now(console, client):
     before = console.ws.ledger.live("pumps")
     number = open_alarms(console, kind="leak")[0].id

@@ -82,7 +82,8 @@ def add_routes(pages: Pages) -> None:
         name = entity_column(settings, plan) or "entity"
         renamed, judged = ws.verdicts.renamed(model), [verdicts[0].row for verdicts in latest]
         values = {"kinds": kinds, "latest": latest, "judged_rows": ws.alarms.left(judged)}
-        return values | {"renamed": renamed, "entity_name": name}
+        replaced = ws.verdicts.replaced(verdicts[0] for verdicts in latest)
+        return values | {"renamed": renamed, "entity_name": name, "replaced": replaced}
 
     @pages.screen("/m/{model}/inbox", "inbox.html", heading="Inbox", ages=_AGES)
     def inbox(request: Request, model: str, page: PageNumber = 1) -> Values:
@@ -148,7 +149,9 @@ def add_routes(pages: Pages) -> None:
         learnt = ws.ledger.detector(live).model_
         is_live = found.now.version == live  # not of a row that was judged
         then = {} if is_live else ws.alarms.said_by(learnt, live, model, [number], named=False)
-        return judging(model) | {
+        values, verdicts = judging(model), ws.verdicts.of_row(number)
+        values["replaced"] |= ws.verdicts.replaced(verdicts)
+        return values | {
             "heading": f"Alarm {number}",
             "alarm": found,
             "reasons": reasons,
@@ -160,7 +163,7 @@ def add_routes(pages: Pages) -> None:
             "live": found.now if is_live else then[number],
             "alike": ws.alarms.with_reasons(ws.alarms.alike(number)),
             "history": ws.alarms.with_reasons(ws.alarms.of_entity(number)),
-            "verdicts": ws.verdicts.of_row(number),
+            "verdicts": verdicts,
             "batch": [] if found.verdict is None else ws.verdicts.given_with(found.verdict),
         }
 
@@ -327,6 +330,7 @@ def _add_verdicts(pages: Pages) -> None:
         shown = {"verdicts": found, "counted": counted, "page": page, "chosen": chosen}
         return shown | {
             "alarms": ws.alarms.left([verdict.row for verdict in found]),
+            "replaced": ws.verdicts.replaced(found),
             "total": total,
             "pages": _n_pages(total),
             "query": _query(chosen, _REVIEWED),
@@ -343,14 +347,16 @@ def _add_verdicts(pages: Pages) -> None:
         said, before = _judgement(form), ws.alarms.standing(model)
         (version,) = fields(form, "previewed")
         previewed = number(version, what="a version") if version else None
+        replaces = _numbers(form, "replaces", what="a verdict")
+        what: Values = {"kind": said.kind, "note": said.note, "previewed": previewed}
         try:
-            given = ws.verdicts.give(
-                said.ids, said.verdict, by=by, kind=said.kind, note=said.note, previewed=previewed
-            )
-        except Outdated:
+            given = ws.verdicts.give(said.ids, said.verdict, by=by, replaces=replaces, **what)
+        except Outdated as error:
             again: Values = {"template": "panel_preview.html", "heading": "Preview", "status": 409}
             live = ws.ledger.live(model)
             why = f"The model changed: version {live.id}, by {live.by}, is live now."
+            if said.verdict not in TEACHING or previewed in (None, live.id):
+                why = str(error)
             return again | {"changed_alarms": False} | shown(request, model, form, why)
         teaches = said.verdict in TEACHING
         heading = "Learnt" if teaches else "Noted"
