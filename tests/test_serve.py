@@ -499,6 +499,22 @@ def test_a_filter_is_obeyed(work):
     assert work.alarms.kinds("pump") == {"leak": 3, "unseen": 2}
 
 
+def test_a_kind_keeps_its_place_under_another_name(work):
+    first, second = taken(work, rows_at((0, 6), 1) + rows_at((-6, 0), 1))
+    work.verdicts.give([first], "true", kind="spill", by="ada")
+    given = work.verdicts.give([second], "true", kind="frost", by="ada").version
+    work.verdicts.rename("pump", "leak", "seal leak", by="ada")
+    assert work.ledger.places("pump") == {"seal leak": 0, "spill": 1, "frost": 2}
+    renamed = work.ledger.live("pump")
+    work.verdicts.revert("pump", given.id, by="ada")
+    assert work.ledger.places("pump") == {"leak": 0, "spill": 1, "frost": 2}
+    work.verdicts.revert("pump", renamed.id, by="ada")
+    assert work.ledger.places("pump") == {"seal leak": 0, "spill": 1, "frost": 2}
+    work.verdicts.rename("pump", "frost", "spill", by="ada")  # merges them
+    work.verdicts.revert("pump", renamed.id, by="ada")
+    assert work.ledger.places("pump") == {"seal leak": 0, "spill": 1, "frost": 2}
+
+
 def test_a_kind_keeps_its_place_when_others_come_and_go(work):
     numbers = taken(work, rows_at((0, 6), 3) + rows_at((-6, 0), 3) + rows_at((0, -6), 3))
     given = [
