@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.alarms import Alarm, Filter, Said, Verdict, first_name
+from eqsep.serve.alarms import OPEN, Alarm, Filter, Said, Verdict, first_name
 from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
@@ -44,6 +44,7 @@ _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # fil
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
+_ALIKE = 20  # the same, of those similar to one
 _IN_DOUBT = "the name is in doubt: a verdict would settle the kind"
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
@@ -149,6 +150,7 @@ def add_routes(pages: Pages) -> None:
         learnt = ws.ledger.detector(live).model_
         is_live = found.now.version == live  # not of a row that was judged
         then = {} if is_live else ws.alarms.said_by(learnt, live, model, [number], named=False)
+        alike = ws.alarms.alike(number, limit=LARGEST)
         values, verdicts = judging(model), ws.verdicts.of_row(number)
         values["replaced"] |= ws.verdicts.replaced(verdicts)
         return values | {
@@ -161,7 +163,9 @@ def add_routes(pages: Pages) -> None:
             "fits": fits_now(learnt, found),
             "threshold": learnt.threshold,
             "live": found.now if is_live else then[number],
-            "alike": ws.alarms.with_reasons(ws.alarms.alike(number)),
+            "alike": ws.alarms.with_reasons(alike[:_ALIKE]),
+            "n_alike": len(alike),
+            "may_be_grouped": found.state == OPEN and found.now.kind == UNSEEN,
             "history": ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             "verdicts": verdicts,
             "batch": [] if found.verdict is None else ws.verdicts.given_with(found.verdict),
@@ -242,7 +246,9 @@ def _is_renamed(before: Said, after: Said) -> bool:
 
 def _previewed(preview: Preview) -> Values:
     renamed = [one for one in preview.renamed if _is_renamed(one.alarm.now, one.then)]
-    return {"preview": preview, "renamed": renamed, "by_threshold": _by_threshold(preview)}
+    anew = [one for one in preview.rows if one.then.kind != one.alarm.now.kind]
+    values = {"preview": preview, "renamed": renamed, "named_anew": anew}
+    return values | {"by_threshold": _by_threshold(preview)}
 
 
 def _by_threshold(preview: Preview) -> str | None:
