@@ -489,9 +489,10 @@ class Verdicts:
             kind = _kind(kind or "", known=self._ledger.live_detector(model).kinds_)
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
+                what = alarm.verdict.kind or alarm.verdict.verdict
                 raise Conflict(
-                    f"{alarm.verdict.by} has already judged alarm #{alarm.id} "
-                    f"({alarm.verdict.verdict}): undo that first, alone or with its batch."
+                    f"{alarm.verdict.by} has already judged alarm #{alarm.id} ({what}): undo that "
+                    f"first, alone or with its batch."
                 )
         return alarms, kind if verdict == TRUE else None
 
