@@ -195,6 +195,41 @@ def test_an_error_fits_next_to_the_alarms(served):
 
 
 @pytest.mark.extra
+def test_a_note_that_is_not_saved_outlives_its_page(served, page):
+    number = served.console.ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
+    page.goto(f"/m/pumps/alarms/{number}")
+    page.keyboard.press("j")
+    expect(page.locator("#say")).to_contain_text("Open an alarm from the inbox")
+    page.keyboard.press("9")
+    expect(page.locator("#say")).to_have_text("No kind has key 9")
+    note = page.locator("#verdict textarea")
+    note.fill("ask the plant")
+    page.goto("/m/pumps/inbox")
+    page.goto(f"/m/pumps/alarms/{number}")
+    expect(note).to_have_value("ask the plant")
+    expect(page.locator("#say")).to_have_text("Your note is not saved yet")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#noted")).not_to_be_empty()
+    served.console.ws.alarms.annotate(number, "")
+    page.reload()
+    expect(note).to_have_value("")
+
+
+@pytest.mark.extra
+def test_the_fit_to_kinds_follows_a_verdict(served, page):
+    number = served.console.ws.alarms.inbox("pumps", Filter(kind="unseen")).alarms[0].id
+    page.goto(f"/m/pumps/alarms/{number}")
+    page.keyboard.press("n")
+    page.keyboard.type("flood")
+    page.keyboard.press("Enter")
+    applied(page)
+    expect(page.locator("#fits")).to_contain_text("flood")
+    page.keyboard.press("u")
+    expect(page.locator("#given-title")).to_have_text("Undone")
+    expect(page.locator("#fits")).not_to_contain_text("flood")
+
+
+@pytest.mark.extra
 def test_similar_alarms_follow_a_verdict(served, page):
     first, second = [
         a.id for a in served.console.ws.alarms.inbox("pumps", Filter(kind="unseen")).alarms[:2]

@@ -89,6 +89,17 @@ def test_an_alarm_has_reasons_normal_rows_history_and_alarms_like_it(console, cl
     assert "History of machine m3" in page
     assert re.search(r'<th scope="row">heat</th><td class="own">-\d', page)
     assert page.count('name="id"') == 12  # itself, and eleven like it
+    assert "judge these 11 too" in page
+    assert f'href="/m/pumps/groups/{number}">the group</a>' in page
+
+
+def test_of_many_similar_alarms_the_likest_are_shown_and_all_are_counted(
+    console, client, monkeypatch
+):
+    monkeypatch.setattr("eqsep.serve.console.inbox._ALIKE", 4)
+    page = client.get(f"/m/pumps/alarms/{open_alarms(console, kind='unseen')[0].id}").text
+    assert "4 of 11 that differ from normal rows in the same way" in page
+    assert "judge these 4 too" in page
 
 
 def test_values_and_entities_lead_to_what_has_them_too(console, client):
@@ -128,6 +139,7 @@ def test_a_judged_incident_shows_its_verdict_and_is_not_selected(console, client
     console.ws.verdicts.give(ids, "expected", by="zoe")
     page = client.get(f"/m/pumps/incidents/{ids[0]}").text
     assert '" checked aria' not in page
+    assert 'id="hint">Alarms that are judged already are not selected.' in page
     assert page.count('expected</span> <span class="muted small nowrap">(was leak)') == len(ids)
     assert re.search(r'>judged</span> <span class="chip">expected<', page)
     assert "Assigned to" not in page
@@ -233,7 +245,7 @@ def test_what_is_missed_is_a_share_of_enough_rows_or_not_told(client, monkeypatc
         page = client.get("/m/pumps/judge").text
         return re.search(r"Missed so far</span>\s*<b>([^<]*)</b><span>([^<]*)<", page).groups()
 
-    assert told(19) == ("not measured", "judge 20 random quiet rows to measure it")
+    assert told(19) == ("not measured", "judge 1 more of 20 random quiet rows to measure it")
     share, words = told(20)
     assert share == "25%"
     assert words.startswith("of the quiet rows judged; ")
@@ -277,7 +289,7 @@ def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, cl
     verdicts = re.findall(r'name="verdict" value="(\d+)"', given.text)
     assert len(verdicts) == 8
     undone = post(client, "/m/pumps/undo", verdict=verdicts)
-    assert f"identical to version {before.id}, bit for bit" in undone.text
+    assert f". It is identical to version {before.id}, bit for bit" in undone.text
     assert console.ws.ledger.live("pumps").digest == before.digest
     assert len(open_alarms(console, kind="unseen")) == 12
 
@@ -338,7 +350,9 @@ def test_all_that_a_preview_counts_can_be_listed(console, client, monkeypatch):
     clear = re.search(r"would clear: 9</h3>(.*?)<h3>Quiet rows", page, re.S)[1]
     folded = re.search(r"<details>.*?and 4 more</summary>(.*?)</details>", clear, re.S)[1]
     assert (clear.count("<li>"), folded.count("<li>")) == (9, 4)
-    assert page.count("and 6 more</summary>") == 2  # scores, and names
+    assert page.count("and 6 more</summary>") == 1  # scores
+    assert "New names" not in page  # none changes
+    assert "Checked against the latest 9 stored rows that nobody has judged." in page
 
 
 def test_who_judged_many_stands_apart_from_how_many_more(console, client):
@@ -427,7 +441,7 @@ def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
     answer = client.post("/m/pumps/verdicts", data=fields, headers={"HX-Request": "true"})
     assert answer.status_code == 409
     assert 'href="">Reload the page' in answer.text
-    assert f"admin has already judged alarm #{number} (true)" in answer.text
+    assert f"admin has already judged alarm #{number} (leak)" in answer.text
     assert "data-undo" in client.get(f"/m/pumps/alarms/{number}").text
     alone = client.post("/m/pumps/verdicts", data=fields)  # its address shows nothing
     assert "Reload the page" not in alone.text
@@ -775,6 +789,12 @@ def test_an_admin_sets_who_is_told_and_sees_what_was_sent(console, client):
     assert console.ws.notices.subscription("pumps").channels == []
 
 
+def test_of_several_false_alarms_the_preview_says_which_one_it_counts_rows_for(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="leak")[:2]]
+    page = post(client, "/m/pumps/preview", id=ids, choice="verdict:false alarm").text
+    assert re.search(rf"rows similar to #{ids[0]} as normal would bring it below", page)
+
+
 def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     alarm = open_alarms(console, kind="leak")[0]
     page = post(client, "/m/pumps/preview", id=alarm.id, choice="verdict:false alarm").text
@@ -866,6 +886,31 @@ def test_a_preview_of_an_older_version_is_shown_again_before_it_is_applied(conso
     assert given.status_code == 200
     for verdict in (console.ws.verdicts.latest("pumps", limit=1)[0], other):
         console.ws.verdicts.undo([verdict.id], by="admin")
+
+
+def test_a_preview_names_what_it_replaces_and_is_shown_again_if_others_judged_since(
+    console, client
+):
+    first, second = (alarm.id for alarm in open_alarms(console, kind="leak")[:2])
+    console.ws.verdicts.give([first], "unsure", by="jo")
+    said = {"csrf": csrf(client), "id": [first, second], "choice": "verdict:expected"}
+
+    def shown(page):
+        replaced = re.findall(r"jo judged #(\d+) \w+, <time.*?</time>: this replaces it", page)
+        said["replaces"] = re.findall(r'name="replaces" value="(\d+)"', page)
+        return [int(number) for number in replaced]
+
+    assert shown(client.post("/m/pumps/preview", data=said).text) == [first]
+    console.ws.verdicts.give([second], "expected", by="jo")
+    again = client.post("/m/pumps/verdicts", data=said)
+    assert again.status_code == 409
+    assert f"jo judged alarm #{second} expected: look at it again" in again.text
+    assert shown(again.text) == [first, second]
+    given = client.post("/m/pumps/verdicts", data=said)
+    assert given.status_code == 200
+    for path in ("inbox", "verdicts", f"alarms/{second}"):
+        assert "replaced by admin" in client.get(f"/m/pumps/{path}").text
+    post(client, "/m/pumps/undo", verdict=re.findall(r'name="verdict" value="(\d+)"', given.text))
 
 
 def test_what_was_renamed_shows_its_name_now(console, client):

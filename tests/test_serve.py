@@ -26,7 +26,7 @@ from eqsep.serve import ledger as ledgers
 from eqsep.serve.alarms import Filter
 from eqsep.serve.ledger import Lesson
 from eqsep.serve.store import Conflict, Missing, Store
-from eqsep.serve.verdicts import Reviewed
+from eqsep.serve.verdicts import Outdated, Reviewed
 from eqsep.serve.workspace import Workspace
 
 RNG = np.random.default_rng(0)
@@ -326,6 +326,26 @@ def test_one_of_several_verdicts_given_together_can_be_taken_back(work):
         work.verdicts.undo([given.verdicts[1].id], by="bob")
 
 
+def test_a_verdict_by_somebody_else_is_replaced_only_if_it_was_seen(work):
+    first, second = taken(work, rows_at((0, 6), 2))
+    (seen,) = work.verdicts.give([first], "unsure", by="jo").verdicts
+    assert work.verdicts.preview([first, second], "true", kind="spill").replaces == (seen,)
+    (late,) = work.verdicts.give([second], "expected", by="jo").verdicts
+    live = work.ledger.live("pump")
+    given = {"by": "demo", "kind": "spill", "previewed": live.id}
+    for verdict in ("true", "expected"):
+        with pytest.raises(Outdated, match=f"jo judged alarm #{second} expected: look at it again"):
+            work.verdicts.give([first, second], verdict, replaces=[seen.id], **given)
+    assert work.ledger.live("pump") == live
+    assert [a.verdict for a in work.alarms.some([first, second])] == [seen, late]
+    work.verdicts.give([first, second], "true", replaces=[seen.id, late.id], **given)
+    old = [work.verdicts.get(one.id) for one in (seen, late)]
+    assert work.verdicts.replaced(old) == {seen.id, late.id}
+    assert work.people.audit()[0].detail["replaced"] == [seen.id, late.id]
+    with pytest.raises(Conflict, match="already replaced by demo"):
+        work.verdicts.undo([late.id], by="jo")
+
+
 def test_going_back_and_forward_takes_verdicts_along(work):
     first = work.ledger.live("pump")
     numbers = taken(work, rows_at((0, 6), 3))
@@ -477,6 +497,22 @@ def test_a_filter_is_obeyed(work):
         connection.execute(named)
     assert [total(kind=kind) for kind in ("leak", "spill", "lea")] == [3, 0, 0]
     assert work.alarms.kinds("pump") == {"leak": 3, "unseen": 2}
+
+
+def test_a_kind_keeps_its_place_under_another_name(work):
+    first, second = taken(work, rows_at((0, 6), 1) + rows_at((-6, 0), 1))
+    work.verdicts.give([first], "true", kind="spill", by="ada")
+    given = work.verdicts.give([second], "true", kind="frost", by="ada").version
+    work.verdicts.rename("pump", "leak", "seal leak", by="ada")
+    assert work.ledger.places("pump") == {"seal leak": 0, "spill": 1, "frost": 2}
+    renamed = work.ledger.live("pump")
+    work.verdicts.revert("pump", given.id, by="ada")
+    assert work.ledger.places("pump") == {"leak": 0, "spill": 1, "frost": 2}
+    work.verdicts.revert("pump", renamed.id, by="ada")
+    assert work.ledger.places("pump") == {"seal leak": 0, "spill": 1, "frost": 2}
+    work.verdicts.rename("pump", "frost", "spill", by="ada")  # merges them
+    work.verdicts.revert("pump", renamed.id, by="ada")
+    assert work.ledger.places("pump") == {"seal leak": 0, "spill": 1, "frost": 2}
 
 
 def test_a_kind_keeps_its_place_when_others_come_and_go(work):

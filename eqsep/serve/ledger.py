@@ -5,7 +5,7 @@ import hashlib
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -134,6 +134,17 @@ def _placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
     while order and order[-1] not in there:
         order.pop()
     return settings | {KINDS: [*order, *(kind for kind in there if kind not in order)]}
+
+
+def _renamed(
+    settings: dict[str, Any], renames: Iterable[Sequence[str]], kinds: Collection[str]
+) -> dict[str, Any]:
+    """Settings where kinds keep their places under new names, with the kinds that there are."""
+    order = list(settings.get(KINDS, ()))
+    for old, new in renames:
+        if old in order and new not in order and old not in kinds:
+            order[order.index(old)] = new
+    return settings | {KINDS: order}
 
 
 def _settings(connection: Connection, name: str) -> dict[str, Any]:
@@ -491,6 +502,7 @@ class Ledger:
             else:
                 more = change.lesson or self.detector(change.source or 0)
                 detector, warned = done(self.detector(parent), change.operation, more)
+            renames = self._renaming(parent, change)
             model = detector.model_  # the first row that it names, and its hash, take it long
             model.judge(model.plan.terms.landmarks[:1], threshold=-np.inf)
             change = replace(change, digest=digest(model))
@@ -501,11 +513,12 @@ class Ledger:
                     if not connection.execute(made_live).rowcount:
                         connection.rollback()  # somebody else was first
                         continue
-                    settings = _settings(connection, name)
-                    if set(detector.kinds_) - set(settings.get(KINDS, ())):
-                        connection.execute(
-                            _changed(name, settings=_placed(settings, detector.kinds_))
-                        )
+                    before = _settings(connection, name)
+                    settings = _renamed(before, renames, detector.kinds_)
+                    is_moved = settings[KINDS] != list(before.get(KINDS, ()))
+                    if is_moved or set(detector.kinds_) - set(settings[KINDS]):
+                        placed = _placed(settings, detector.kinds_)
+                        connection.execute(_changed(name, settings=placed))
                     if within is not None:
                         within(connection, number, detector)
                     else:
@@ -517,6 +530,15 @@ class Ledger:
             f"Others changed the model {name!r} {ATTEMPTS} times in the meantime, so nothing was "
             f"saved. Try again."
         )
+
+    def _renaming(self, parent: int, change: Change) -> list[Sequence[str]]:
+        """The names that a change to a version replaces, each with the new one."""
+        if change.operation == RENAME and change.lesson is not None:
+            return [change.lesson.labels]
+        if change.operation != REVERT:
+            return []
+        undone = [(new, old) for old, new in reversed(self.renames(parent, since=0))]
+        return [*undone, *self.renames(change.source or 0, since=0)]
 
     def _made(self, number: int) -> Detector:
         """The detector of a version, from the nearest one in memory or in a model file."""

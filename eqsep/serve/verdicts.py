@@ -73,6 +73,7 @@ class Preview:
     threshold: tuple[float, float]  # before and after
     warnings: tuple[str, ...]
     version: int  # the live one, which the verdict would change
+    replaces: tuple[Verdict, ...] = ()  # that stand on its rows, and teach nothing
     # rows like the first that stays an alarm, and are judged normal, until it is none; None if it
     # is none anyway, or if more than 1,000 are needed
     n_needed: int | None = None
@@ -207,7 +208,7 @@ def _swayed(connection: Connection, model: str, line: set[int]) -> list[Any]:
 
 
 class Outdated(Conflict):
-    """Another version went live after a verdict was previewed."""
+    """After a verdict was previewed, another version went live or others judged its rows."""
 
 
 class Verdicts:
@@ -251,10 +252,11 @@ class Verdicts:
             threshold=(before.threshold, after.threshold),
             warnings=warnings,
             version=live,
+            replaces=tuple(alarm.verdict for alarm in alarms if alarm.verdict is not None),
             n_needed=n_like_it(before, still[0].row) if named and still else None,
         )
 
-    def give(
+    def give(  # noqa: PLR0913  what is decided, and what was seen before
         self,
         numbers: list[int],
         verdict: str,
@@ -263,10 +265,13 @@ class Verdicts:
         kind: str | None = None,
         note: str = "",
         previewed: int | None = None,
+        replaces: Collection[int] | None = None,
     ) -> Given:
         """Judge rows; what that teaches is learnt in the same transaction.
 
         `previewed` is the version that a preview was of: if another one is live, nothing is done.
+        `replaces` are the verdicts that it showed: if others by somebody else stand, nothing is
+        done either; None replaces any that teach nothing.
         """
         alarms, kind = self._judgeable(numbers, verdict, kind)
         model, table, note = alarms[0].model, schema.verdicts, texts.note(note)
@@ -274,15 +279,21 @@ class Verdicts:
 
         def write(connection: Connection, version: int | None, _: Detector | None) -> None:
             standing = and_(table.c.row.in_(numbers), table.c.undone_at.is_(None))
-            taught = select(table.c.row, table.c.by).where(standing, table.c.verdict.in_(TEACHING))
-            first = connection.execute(taught).first()
-            if first is not None:
-                raise Conflict(f"{first.by} has just judged alarm #{first.row}: reload it.")
-            connection.execute(update(table).where(standing).values(undone_at=now(), undone_by=by))
-            values = {**said, "model": model, "note": note, "by": by, "at": now()}
+            old = connection.execute(select(table).where(standing).order_by(table.c.id)).all()
+            for one in old:
+                if one.verdict in TEACHING:
+                    raise Conflict(f"{one.by} has just judged alarm #{one.row}: reload it.")
+                if replaces is not None and one.by != by and one.id not in replaces:
+                    raise Outdated(
+                        f"{one.by} judged alarm #{one.row} {one.verdict}: look at it again."
+                    )
+            at = now()  # the same for both: see `replaced`
+            connection.execute(update(table).where(standing).values(undone_at=at, undone_by=by))
+            values = {**said, "model": model, "note": note, "by": by, "at": at}
             rows = [{"row": number, "version": version} | values for number in numbers]
             connection.execute(insert(table), rows)
-            connection.execute(audit_entry(by, "verdict", rows=numbers, **said, version=version))
+            detail = {"version": version} | ({"replaced": [one.id for one in old]} if old else {})
+            connection.execute(audit_entry(by, "verdict", rows=numbers, **said, **detail))
             state = UNSURE if verdict == UNSURE else JUDGED
             connection.execute(_rows(numbers).values(state=state, proposal=null()))
 
@@ -315,7 +326,8 @@ class Verdicts:
         verdicts = [self.get(number) for number in numbers]
         for verdict in verdicts:
             if verdict.undone_at is not None:
-                raise Conflict(f"Verdict {verdict.id} was already undone by {verdict.undone_by}.")
+                how = "replaced" if self.replaced([verdict]) else "undone"
+                raise Conflict(f"Verdict {verdict.id} was already {how} by {verdict.undone_by}.")
         model = _one_model(self._alarms.some([verdict.row for verdict in verdicts]))
         lessons = {verdict.version for verdict in verdicts}
         for lesson in sorted(lessons, key=lambda version: -(version or 0)):  # the newest first
@@ -412,6 +424,14 @@ class Verdicts:
         """All verdicts on a row, also those taken back, the newest first."""
         return self._found(schema.verdicts.c.row == number)
 
+    def replaced(self, verdicts: Iterable[Verdict]) -> set[int]:
+        """Those of some verdicts that a later one on their row replaced: nobody undid them."""
+        old, new = schema.verdicts, schema.verdicts.alias()
+        at_once = and_(new.c.at == old.c.undone_at, new.c.by == old.c.undone_by)
+        query = select(old.c.id).join(new, and_(new.c.row == old.c.row, at_once))
+        found = self._store.rows(query.where(old.c.id.in_([verdict.id for verdict in verdicts])))
+        return {row.id for row in found}
+
     def latest(
         self, model: str, wanted: Reviewed = _ALL, *, limit: int = 50, offset: int = 0
     ) -> list[Verdict]:
@@ -469,9 +489,10 @@ class Verdicts:
             kind = _kind(kind or "", known=self._ledger.live_detector(model).kinds_)
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
+                what = alarm.verdict.kind or alarm.verdict.verdict
                 raise Conflict(
-                    f"{alarm.verdict.by} has already judged alarm #{alarm.id} "
-                    f"({alarm.verdict.verdict}): undo that first, alone or with its batch."
+                    f"{alarm.verdict.by} has already judged alarm #{alarm.id} ({what}): undo that "
+                    f"first, alone or with its batch."
                 )
         return alarms, kind if verdict == TRUE else None
 

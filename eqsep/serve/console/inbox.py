@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.alarms import Alarm, Filter, Said, Verdict, first_name
+from eqsep.serve.alarms import OPEN, Alarm, Filter, Said, Verdict, first_name
 from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
@@ -44,6 +44,7 @@ _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # fil
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
+_ALIKE = 20  # the same, of those similar to one
 _IN_DOUBT = "the name is in doubt: a verdict would settle the kind"
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
@@ -82,7 +83,8 @@ def add_routes(pages: Pages) -> None:
         name = entity_column(settings, plan) or "entity"
         renamed, judged = ws.verdicts.renamed(model), [verdicts[0].row for verdicts in latest]
         values = {"kinds": kinds, "latest": latest, "judged_rows": ws.alarms.left(judged)}
-        return values | {"renamed": renamed, "entity_name": name}
+        replaced = ws.verdicts.replaced(verdicts[0] for verdicts in latest)
+        return values | {"renamed": renamed, "entity_name": name, "replaced": replaced}
 
     @pages.screen("/m/{model}/inbox", "inbox.html", heading="Inbox", ages=_AGES)
     def inbox(request: Request, model: str, page: PageNumber = 1) -> Values:
@@ -148,7 +150,10 @@ def add_routes(pages: Pages) -> None:
         learnt = ws.ledger.detector(live).model_
         is_live = found.now.version == live  # not of a row that was judged
         then = {} if is_live else ws.alarms.said_by(learnt, live, model, [number], named=False)
-        return judging(model) | {
+        alike = ws.alarms.alike(number, limit=LARGEST)
+        values, verdicts = judging(model), ws.verdicts.of_row(number)
+        values["replaced"] |= ws.verdicts.replaced(verdicts)
+        return values | {
             "heading": f"Alarm {number}",
             "alarm": found,
             "reasons": reasons,
@@ -158,9 +163,11 @@ def add_routes(pages: Pages) -> None:
             "fits": fits_now(learnt, found),
             "threshold": learnt.threshold,
             "live": found.now if is_live else then[number],
-            "alike": ws.alarms.with_reasons(ws.alarms.alike(number)),
+            "alike": ws.alarms.with_reasons(alike[:_ALIKE]),
+            "n_alike": len(alike),
+            "may_be_grouped": found.state == OPEN and found.now.kind == UNSEEN,
             "history": ws.alarms.with_reasons(ws.alarms.of_entity(number)),
-            "verdicts": ws.verdicts.of_row(number),
+            "verdicts": verdicts,
             "batch": [] if found.verdict is None else ws.verdicts.given_with(found.verdict),
         }
 
@@ -239,7 +246,9 @@ def _is_renamed(before: Said, after: Said) -> bool:
 
 def _previewed(preview: Preview) -> Values:
     renamed = [one for one in preview.renamed if _is_renamed(one.alarm.now, one.then)]
-    return {"preview": preview, "renamed": renamed, "by_threshold": _by_threshold(preview)}
+    anew = [one for one in preview.rows if one.then.kind != one.alarm.now.kind]
+    values = {"preview": preview, "renamed": renamed, "named_anew": anew}
+    return values | {"by_threshold": _by_threshold(preview)}
 
 
 def _by_threshold(preview: Preview) -> str | None:
@@ -327,6 +336,7 @@ def _add_verdicts(pages: Pages) -> None:
         shown = {"verdicts": found, "counted": counted, "page": page, "chosen": chosen}
         return shown | {
             "alarms": ws.alarms.left([verdict.row for verdict in found]),
+            "replaced": ws.verdicts.replaced(found),
             "total": total,
             "pages": _n_pages(total),
             "query": _query(chosen, _REVIEWED),
@@ -343,14 +353,16 @@ def _add_verdicts(pages: Pages) -> None:
         said, before = _judgement(form), ws.alarms.standing(model)
         (version,) = fields(form, "previewed")
         previewed = number(version, what="a version") if version else None
+        replaces = _numbers(form, "replaces", what="a verdict")
+        what: Values = {"kind": said.kind, "note": said.note, "previewed": previewed}
         try:
-            given = ws.verdicts.give(
-                said.ids, said.verdict, by=by, kind=said.kind, note=said.note, previewed=previewed
-            )
-        except Outdated:
+            given = ws.verdicts.give(said.ids, said.verdict, by=by, replaces=replaces, **what)
+        except Outdated as error:
             again: Values = {"template": "panel_preview.html", "heading": "Preview", "status": 409}
             live = ws.ledger.live(model)
             why = f"The model changed: version {live.id}, by {live.by}, is live now."
+            if said.verdict not in TEACHING or previewed in (None, live.id):
+                why = str(error)
             return again | {"changed_alarms": False} | shown(request, model, form, why)
         teaches = said.verdict in TEACHING
         heading = "Learnt" if teaches else "Noted"

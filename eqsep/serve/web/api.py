@@ -153,6 +153,11 @@ class Judgement(Body):
     verdict: Text
     kind: Text | None = None
     note: Note = ""
+    replaces: list[Number] | None = Field(
+        default=None,
+        description="Verdicts that you know of and replace: if others by somebody else stand, "
+        "nothing is done. Without it, any that teach nothing are replaced.",
+    )
 
 
 class Undone(Body):
@@ -280,7 +285,7 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
     @routes.post("/verdicts")
     def give(by: Judge, asked: Judgement) -> Given:
         """Give a verdict on one or more rows; the model has learnt it when the response arrives."""
-        given = asked.model_dump(include={"kind", "note"})
+        given = asked.model_dump(include={"kind", "note", "replaces"})
         return ws.verdicts.give(asked.rows, asked.verdict, by=by, **given)
 
     @routes.post("/verdicts/preview")

@@ -129,7 +129,7 @@ function neighbour(step) {
   const order = JSON.parse(sessionStorage.getItem("alarms") ?? "[]");
   const next = order[order.indexOf(here) + step];
   if (order.includes(here) && next) location.assign(next);
-  else hint("No more alarms in the list");
+  else hint(order.includes(here) ? "No more alarms in the list" : "Open an alarm from the inbox to step through them with j and k");
   return true;
 }
 
@@ -156,6 +156,7 @@ function take() {
 
 function judge(key) {
   const button = one(`#verdict [data-key="${key}"]`);
+  if (!button && one("#verdict")) hint(`No kind has key ${key}`);
   if (button && take()) button.click();
 }
 
@@ -180,7 +181,7 @@ function enter(field) {
 function undo() {
   const button = one("[data-undo]");
   if (button) button.click();
-  else hint("None of the latest verdicts is yours");
+  else hint("You have no verdict left to undo among the latest ones");
 }
 
 function close() {
@@ -258,6 +259,29 @@ document.addEventListener("input", ({ target }) => {
   counter.textContent = text;
 });
 
+/* A note that is not saved yet outlives its page, until it is saved or the tab is closed. */
+
+const NOTE = "#verdict textarea[name=note]";
+const draft = `note ${location.pathname}`;
+
+document.addEventListener("input", ({ target }) => {
+  if (target.matches(NOTE)) sessionStorage.setItem(draft, target.value);
+});
+
+document.addEventListener("htmx:afterRequest", ({ detail }) => {
+  const { path, parameters } = detail.requestConfig;
+  const isSaved = detail.successful && /\/(note|verdicts)$/.test(path);
+  if (isSaved && parameters.note?.trim() === sessionStorage.getItem(draft)?.trim()) sessionStorage.removeItem(draft);
+});
+
+function restoreNote() {
+  const field = one(NOTE);
+  const text = sessionStorage.getItem(draft);
+  if (!field || text === null || text === field.value) return;
+  field.value = text;
+  hint("Your note is not saved yet");
+}
+
 /* The panel next to the alarms ends where the window does, so that its content never scrolls the page. */
 
 function fit() {
@@ -306,6 +330,7 @@ document.addEventListener("htmx:sendError", () => hint("The service is not respo
 document.addEventListener("DOMContentLoaded", () => {
   count();
   keepOrder();
+  restoreNote();
   fit();
   if (matchMedia("(max-width: 760px)").matches) for (const fold of all("[data-folds]:not([data-set])")) fold.open = false;
   const nav = one(".side nav");
