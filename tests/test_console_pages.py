@@ -140,15 +140,19 @@ def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_coun
     console, client, monkeypatch
 ):
     status = console.ws.watching.status("pumps")
-    seen = replace(status, shifts=[("heat", -6.0), ("load", 2.0)], far=4.6)
+    moves = [("heat", -6.0), ("load", 2.0)]
+    seen = replace(status, shifts=moves, far=4.6, banner=None)
     monkeypatch.setattr("eqsep.serve.watching.Watching.status", lambda *_: seen)
     page = client.get("/m/pumps/watch").text
     assert re.findall(r"<td>(moved|within chance)</td>", page) == ["moved", "within chance"]
     assert ": beyond 4.6, a column has moved" in page
     assert f"since version {status.version} went live" in page
-    seen = replace(seen, far=None)  # too few rows
+    assert '<div class="notice warn"><b>No evidence against' in page
+    seen = replace(seen, far=None, rows=20)  # too few rows
     page = client.get("/m/pumps/watch").text
     assert page.count("<td>too few rows yet</td>") == 2
+    early = f"Too early to tell: 20 rows since version {status.version} went live."
+    assert f'<div class="notice"><b>{early}</b>' in page
 
 
 def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
