@@ -472,7 +472,32 @@ def test_only_the_address_that_is_wrong_is_named(client):
     mail = {"mail_server": "smtp://host", "mail_from": "not an address", "mail_to": "d@e.f"}
     page = post(client, "/m/pumps/notices", **mail).text
     assert "The sender (From) must be an e-mail address, got &#39;not an address&#39;." in page
-    assert "d@e.f" not in page
+    assert "d@e.f" not in re.search(r'role="alert".*?</div>', page, re.S)[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "filled"),
+    [
+        ("/m/pumps/notices", {"event": "drift", "hours": "0", "url": "http://a/hook"}),
+        ("/m/pumps/purge", {"entity": "m1", "again": "m2"}),
+        ("/m/pumps/settings", {"entity": "machine", "time": "when", "gap": "-1"}),
+        ("/settings/tokens", {"name": "gus", "role": "judge", "days": "x"}),
+        ("/m/pumps/kinds", {"old": "leak", "new": "normal"}),
+    ],
+)
+def test_a_form_that_is_refused_is_shown_again_as_it_was_filled_in(client, path, filled):
+    answer = post(client, path, **filled)
+    form = re.search(rf'<form [^>]*action="{path}">.*?</form>', answer.text, re.S)[0]
+    assert (answer.status_code, "Back to the inbox" in answer.text) == (422, False)
+    assert 'role="alert" tabindex="-1" autofocus><b>This did not work.' in form
+    for name, value in filled.items():
+        if name in ("role", "old"):
+            assert re.search(rf"<option[^>]* selected>{value}", form)
+        else:
+            tick = " checked" if name == "event" else ""
+            assert f'name="{name}" value="{value}"{tick}' in form
+    assert form.count(" checked") == ("event" in filled)
+    assert post(client, path.replace("pumps", "gone"), **filled).status_code in (404, 422)
 
 
 def test_filters_choose_and_refuse(client):

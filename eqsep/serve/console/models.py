@@ -30,13 +30,19 @@ def add_routes(pages: Pages) -> None:
     ws, ledger, routes = pages.ws, pages.ws.ledger, pages.routes
     _add_settings(pages)
 
-    @pages.screen("/m/{model}/model", "model.html", heading="Model")
     def lessons(model: str) -> Values:
         live, shadow = ledger.live(model), ledger.shadow(model)
         learnt = ledger.detector(live.id).model_
         facts = {"facts": _facts(learnt), "kinds": sorted(learnt.kinds)}
         versions = {"versions": ledger.versions(model), "purged": ledger.purged(model)}
         return {"live": live, "shadow": shadow} | facts | versions
+
+    def refused(request: Request, **values: Any) -> Response:
+        values |= lessons(request.path_params["model"])
+        return pages.show(request, "model.html", heading="Model", **values)
+
+    pages.screen("/m/{model}/model", "model.html", heading="Model")(lessons)
+    pages.forms["/m/{model}/kinds"] = refused
 
     @routes.post("/m/{model}/kinds")
     def rename(request: Request, by: Judge, model: str, form: Posted) -> Response:
@@ -169,7 +175,7 @@ def _add_settings(pages: Pages) -> None:
         return pages.show(request, "settings.html", heading="Settings", **values)
 
     pages.route("/settings", shown)(lambda: {})
-    form = partial(pages.route, show=shown, method="POST")
+    form = partial(pages.form, show=shown)
 
     @form("/settings/tokens")
     def issue(by: Admin, form: Posted) -> Values:

@@ -4,11 +4,13 @@ import hashlib
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, Depends
 from fastapi.exceptions import RequestValidationError
@@ -19,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from eqsep.detector.namer import kind_text
+from eqsep.errors import UserError
 from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve.alarms import DOUBTED, MISSING, Alarm, first_name
 from eqsep.serve.store import Missing
@@ -221,12 +224,27 @@ def go(model: str, screen: str) -> Response:
     return RedirectResponse(f"{path_of(model)}/{screen}", 303)
 
 
+@dataclass(frozen=True)
+class Refused:
+    """A form that was refused, to be shown again as it was filled in."""
+
+    form: str = ""  # the last part of its path
+    problem: str = ""
+    filled: FormData = field(default_factory=FormData)
+
+    def of(self, form: str) -> FormData:
+        """What was filled in, if this is the form."""
+        return self.filled if form == self.form else FormData()
+
+
 class Pages:
     """Makes pages from templates, for one workspace."""
 
     def __init__(self, ws: Workspace) -> None:
         self.ws, self.assets = ws, Assets()
         self.routes = APIRouter(include_in_schema=False)
+        # By the path of a form: what shows it again, with `refused`, if it was filled in wrongly.
+        self.forms: dict[str, Callable[..., Response]] = {}
         self._environment = Environment(
             loader=PackageLoader("eqsep.serve.console", "templates"),
             autoescape=True,
@@ -247,6 +265,11 @@ class Pages:
                 return show(request, **found)
 
         return add
+
+    def form(self, path: str, show: Callable[..., Response]) -> Add:
+        """Answer a form by `show`, also if it was filled in wrongly."""
+        self.forms[path] = show
+        return self.route(path, show, "POST")
 
     def screen(self, path: str, template: str, **fixed: Any) -> Add:
         """Show a page at a path."""
@@ -284,12 +307,22 @@ class Pages:
     def _known(self, request: Request, model: str | None) -> Values:
         person, query = guards.person(request), request.url.query
         known = {"person": person, "csrf": guards.csrf_token(request), "model": model}
-        known |= {"may_judge": person.may("judge"), "may_admin": person.may("admin")}
+        known |= {
+            "refused": Refused(),
+            "may_judge": person.may("judge"),
+            "may_admin": person.may("admin"),
+        }
         here = str(request.url.path) + (f"?{query}" if query else "")
         return known | {"here": here, "path": "" if model is None else path_of(model)}
 
     def problem(self, request: Request, problem: str, status: int) -> Response:
-        """An error, as a page or as the part that was asked for."""
+        """An error: at its form if it has one, else as a page or as the part that was asked for."""
+        path = getattr(request.scope.get("route"), "path", "")
+        if status == 422 and path in self.forms:
+            filled = FormData(parse_qsl(request.scope["body"].decode(), keep_blank_values=True))
+            refused = Refused(path.rpartition("/")[2], problem, filled)
+            with suppress(UserError):  # there may be no such model
+                return self.forms[path](request, refused=refused, status=status)
         if "hx-request" in request.headers:
             values: Values = {"problem": problem, "again": status == 409}  # it is out of date
             return HTMLResponse(self._rendered("panel_problem.html", values), status)
