@@ -840,6 +840,29 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     assert len(open_alarms(console, kind="leak")) == 3
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"days": "0"}, "Days must be more than 0."),
+        ({"days": "abc"}, "Days must be a number."),
+        ({"entity": "", "low": "", "high": ""}, "An exemption needs an entity"),
+        ({"low": "500", "high": "100"}, "&#34;From&#34; must not be larger than &#34;To&#34; (500"),
+    ],
+)
+def test_an_exemption_that_is_refused_keeps_its_form(client, wrong, message):
+    good = {"entity": "m2", "column": "load", "low": "1", "high": "9", "days": "30", "note": "why"}
+    filled, script = {**good, **wrong}, {"HX-Request": "true"}
+    for headers in ({}, script):
+        fields = {"csrf": csrf(client), **filled}
+        answer = client.post("/m/pumps/exemptions", data=fields, headers=headers)
+        assert (answer.status_code, message in answer.text) == (422, True)
+        assert "<option selected>load" in answer.text
+        for name in filled.keys() - {"column"}:
+            assert f'name="{name}" value="{filled[name]}"' in answer.text
+    assert (answer.headers["HX-Retarget"], answer.headers["HX-Reswap"]) == ("this", "outerHTML")
+    assert answer.text.lstrip().startswith("<form")
+
+
 def test_the_range_of_an_exemption_begins_with_the_main_reason(console, client):
     found = (console.ws.alarms.explained(a.id) for a in open_alarms(console, kind="unseen"))
     alarm = next(a for a in found if a.reasons["reasons"][0]["column"] == "load")

@@ -37,7 +37,8 @@ class Exempted(Asked):
         if (self.column is None) != (not bounds):
             raise UserError("A range needs a column, and a lower or an upper bound.")
         if sorted(bounds) != bounds:
-            raise UserError(f"Expected a range from low to high, got {self.low} to {self.high}.")
+            low, high = (f"{bound:.10g}" for bound in bounds)
+            raise UserError(f'"From" must not be larger than "To" ({low}, {high}).')
         return self
 
     def covers(self, row: Row, entity: str | None) -> bool:

@@ -277,7 +277,7 @@ class Pages:
 
     def part(self, path: str, template: str, method: str = "POST", **fixed: Any) -> Add:
         """Answer a form with a part of a page."""
-        return self.route(path, partial(self._panel, template=template, **fixed), method)
+        return self.route(path, partial(self.panel, template=template, **fixed), method)
 
     def bare(self, template: str, **values: Any) -> HTMLResponse:
         """A page without the sidebar."""
@@ -295,23 +295,22 @@ class Pages:
         known["current"] = heading.lower()
         return HTMLResponse(self._rendered(template, known | values), status)
 
-    def _panel(self, request: Request, template: str, **values: Any) -> HTMLResponse:
+    def panel(self, request: Request, template: str, **values: Any) -> HTMLResponse:
         """A part of a page if a script asks for it, otherwise a page of its own."""
         changed, status = values.pop("changed_alarms", False), values.pop("status", 200)
         if "hx-request" not in request.headers:
             return self.show(request, "panel_page.html", panel=template, status=status, **values)
         known = self._known(request, request.path_params["model"])
-        headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
+        headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else {}
+        if "refused" in values:  # it takes the place of the form
+            headers |= {"HX-Retarget": "this", "HX-Reswap": "outerHTML"}
         return HTMLResponse(self._rendered(template, known | values), status, headers)
 
     def _known(self, request: Request, model: str | None) -> Values:
         person, query = guards.person(request), request.url.query
         known = {"person": person, "csrf": guards.csrf_token(request), "model": model}
-        known |= {
-            "refused": Refused(),
-            "may_judge": person.may("judge"),
-            "may_admin": person.may("admin"),
-        }
+        known |= {"may_judge": person.may("judge"), "may_admin": person.may("admin")}
+        known["refused"] = Refused()
         here = str(request.url.path) + (f"?{query}" if query else "")
         return known | {"here": here, "path": "" if model is None else path_of(model)}
 
