@@ -567,6 +567,18 @@ def test_alarms_over_time_are_bars_that_lead_to_their_alarms(console, client):
         connection.execute(one.values(at=at))
 
 
+def test_an_entity_that_no_stored_row_has_is_refused_or_said(console, client):
+    answer = post(client, "/m/pumps/settings", entity="machin")
+    message = "No stored row has a column &#39;machin&#39;. Their columns: heat, load, machine."
+    assert (answer.status_code, message in answer.text) == (422, True)
+    assert console.ws.ledger.settings("pumps")["entity"] == "machine"
+    page = post(client, "/m/pumps/purge", entity="NOPE-1", again="NOPE-1").text
+    assert "<b>No stored row of NOPE-1.</b>" in page
+    for entity, times in (("NOPE-1", 1), ("m2", 0)):
+        page = post(client, "/m/pumps/exemptions", entity=entity, days="1").text
+        assert page.count(f"<span>No stored row of {entity}.</span>") == times
+
+
 def test_the_gap_between_incidents_is_set(console, client):
     for gap, status in (("2.5", 200), ("none", 422), ("-1", 422), ("nan", 422)):
         answer = post(client, "/m/pumps/settings", entity="machine", gap=gap)

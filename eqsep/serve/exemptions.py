@@ -122,6 +122,12 @@ class Exemptions:
         alarms = self._alarms.rows(name, table.state == OPEN, table.now_alarm, *own, limit=_MOST)
         return [alarm for alarm in alarms if covers(alarm.row, alarm.entity)]
 
+    def is_stored(self, name: str, entity: str) -> bool:
+        """Whether there are stored rows of an entity."""
+        table = schema.rows.c
+        query = select(table.id).where(table.model == name, table.entity == entity).limit(1)
+        return self._store.first(query) is not None
+
     def all(self, name: str) -> list[Exemption]:
         """All exemptions of a model, the newest first."""
         table = schema.exemptions

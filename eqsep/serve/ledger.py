@@ -27,6 +27,7 @@ from eqsep.serve.store import Conflict, Missing, Store, now
 ADD, LEARN, FORGET, MERGE, REVERT = "add", "learn", "forget", "merge", "revert"
 RENAME = "rename"  # its lesson has no rows, and the old and the new name as labels
 IMPORT = "import"  # what is merged: kept outside the log, and never live itself
+_LOOKED_AT = 1_000  # stored rows that show which columns there are
 KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
 Row = dict[str, Any]
 _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
@@ -334,6 +335,13 @@ class Ledger:
             there = _settings(connection, name) | changes
             there = {key: value for key, value in there.items() if value is not None}
             connection.execute(_changed(name, settings=there))
+
+    def stored_columns(self, name: str) -> list[str]:
+        """The columns that the newest stored rows have."""
+        table = schema.rows.c
+        query = select(table.row).where(table.model == name).order_by(table.id.desc())
+        rows = self._store.rows(query.limit(_LOOKED_AT))
+        return sorted({column for (row,) in rows for column in row})
 
     def live(self, name: str) -> Version:
         """The version that raises alarms."""

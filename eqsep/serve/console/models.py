@@ -205,6 +205,11 @@ def _add_settings(pages: Pages) -> None:
     @form("/m/{model}/settings")
     def change(by: Admin, model: str, form: Posted) -> Values:
         changes: Values = {name: str(form.get(name, "")) or None for name in ("entity", "time")}
+        entity, known = changes["entity"], ws.ledger.stored_columns(model)
+        is_new = entity != ws.ledger.settings(model).get("entity")
+        if entity and is_new and known and entity not in known:
+            there = ", ".join(known)
+            raise UserError(f"No stored row has a column {entity!r}. Their columns: {there}.")
         changes["gap"] = _minutes(*fields(form, "gap"))
         ws.ledger.set_settings(model, **changes)
         ws.people.log(by, "settings", model=model, **changes)
@@ -235,5 +240,7 @@ def _add_settings(pages: Pages) -> None:
         if not entity or entity != again:
             raise UserError("Nothing was deleted: enter the same entity in both fields.")
         done = ws.purging.purge(model, entity, by=by)
+        if not done.rows and not done.lessons:
+            return {"said": f"No stored row of {entity}."}
         forgotten = f"{plural(done.lessons, 'lesson')} forgotten"
         return {"said": f"{plural(done.rows, 'row')} deleted, {forgotten}."}

@@ -254,6 +254,7 @@ class Pages:
         )
         self._environment.filters |= FILTERS
         self._environment.globals |= {"static": self.assets.address, "doubted": DOUBTED}
+        self._environment.globals["is_stored"] = ws.exemptions.is_stored
         self._environment.globals["m"] = self._environment.get_template("macros.html").module
 
     def route(self, path: str, show: Callable[..., Response], method: str = "GET") -> Add:
