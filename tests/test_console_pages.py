@@ -456,6 +456,7 @@ def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
             422,
             "Hours between e-mails must be more than 0.",
         ),
+        ("/m/pumps/notices", {"min_score": "x"}, 422, "<span>Score at least must be a number."),
         ("/m/pumps/exemptions", {"entity": "m2", "low": "x"}, 422, "<span>From must be a number."),
         ("/m/pumps/alarms/x/note", {}, 422, "The number in the address must be a whole number."),
         ("/m/pumps/notices", {"mail_server": "host"}, 422, "The e-mail server must look like smtp"),
@@ -849,6 +850,7 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     assert post(looks, "/m/pumps/exemptions/revoke", exemption=one.id).status_code == 403
     listed = post(client, "/m/pumps/exemptions/revoke", exemption=one.id).text
     assert "revoked by admin" in listed
+    assert re.search(r"<td>revoked <time[^>]*>now</time></td><td class=\"number\">–</td>", listed)
     assert len(open_alarms(console, kind="leak")) == 3
 
 
@@ -885,13 +887,18 @@ def test_the_range_of_an_exemption_begins_with_the_main_reason(console, client):
 def test_a_kind_is_renamed_on_the_page_of_the_model(console, client):
     before = console.ws.ledger.live("pumps")
     page = post(client, "/m/pumps/kinds", old="leak", new="seal leak").text
-    assert "leak is now seal leak" in page
+    live = console.ws.ledger.live("pumps").id
+    assert f"<b>Version {live} is live: leak is now seal leak.</b>" in page
+    assert "is live:" not in client.get(f"/m/pumps/model?made={live - 1}").text
+    same = post(client, "/m/pumps/kinds", old="seal leak", new="seal leak")
+    assert (same.status_code, "That is its name already." in same.text) == (422, True)
     assert "Merged kinds stay merged, unless an admin reverts" in page
     assert len(open_alarms(console, kind="seal leak")) == 3
     assert post(client, "/m/pumps/kinds", old="gone", new="x").status_code == 422
     looks = signed_in(console, "view")
     assert post(looks, "/m/pumps/kinds", old="seal leak", new="x").status_code == 403
-    post(client, "/m/pumps/revert", version=before.id)
+    page = post(client, "/m/pumps/revert", version=before.id).text
+    assert f"is live: reverted to version {before.id}.</b>" in page
     assert len(open_alarms(console, kind="leak")) == 3
 
 
@@ -907,7 +914,8 @@ def test_merging_kinds_says_what_it_does_and_asks_first(console, client):
         assert re.search(rf">{kind}<.*{there}", asked), kind
     assert console.ws.ledger.live("pumps") == before  # nothing is done yet
     page = post(client, "/m/pumps/kinds", old="dry run", new="leak", confirmed="yes").text
-    assert "dry run is now leak" in page
+    assert ": merged dry run into leak.</b>" in page
+    assert console.ws.people.audit()[0].detail["note"] == "merged dry run into leak"
     assert console.ws.ledger.live_detector("pumps").kinds_ == ("leak",)
 
 
@@ -982,8 +990,12 @@ def test_replacing_a_token_is_asked_first(console, client):
     page = post(client, "/settings/tokens", name="fay", role="view", replace="yes").text
     assert "A token for fay, shown once" in page
     assert console.ws.people.check(token) is None
-    own = post(client, "/settings/tokens", name="admin", role="view", replace="yes")
-    assert (own.status_code, "admin is the last admin" in own.text) == (422, True)
+    for sure in ({}, {"replace": "yes"}):  # it is not asked, either
+        own = post(client, "/settings/tokens", name="admin", role="view", **sure)
+        assert (own.status_code, "admin is the last admin" in own.text) == (422, True)
+    never = post(client, "/settings/tokens", name="gus", role="view", days="0").text
+    assert "Days must be more than 0 and at most 3,650, or empty for no end." in never
+    assert 'name="name" value="gus" required maxlength="100"' in never
     console.ws.people.revoke("fay", by="test")
 
 

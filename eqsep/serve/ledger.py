@@ -431,8 +431,11 @@ class Ledger:
 
     def rename(self, name: str, old: str, new: str, *, by: str) -> Version:
         """Give a kind another name; if that is the name of another kind, both become one."""
-        lesson = Lesson([], [old, new], judged=False)
-        return self.append(name, Change(RENAME, by, f"{old} is now {new}", lesson))
+        lesson, kinds = Lesson([], [old, new], judged=False), self.live_detector(name).kinds_
+        if new == old and old in kinds:
+            raise UserError("That is its name already.")
+        note = f"merged {old} into {new}" if new in kinds else f"{old} is now {new}"
+        return self.append(name, Change(RENAME, by, note, lesson))
 
     def renames(self, number: int, *, since: int) -> list[list[str]]:
         """The old and the new names of kinds that a version has renamed after another one."""
@@ -517,7 +520,9 @@ class Ledger:
                     if within is not None:
                         within(connection, number, detector)
                     else:
-                        what = {"model": name, "version": number}
+                        what: dict[str, Any] = {"model": name, "version": number}
+                        if change.operation == RENAME:
+                            what["note"] = change.note
                         connection.execute(audit_entry(change.by, change.operation, **what))
                 self._keep(number, detector)
             return replace(self.version(number), warnings=warned)

@@ -14,6 +14,7 @@ from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score, share
 from eqsep.serve.incidents import GAP, MOST_GAP
+from eqsep.serve.ledger import REVERT
 from eqsep.serve.notices import Subscription
 from eqsep.serve.texts import number
 from eqsep.serve.watching import DELTA, Minute
@@ -30,12 +31,14 @@ def add_routes(pages: Pages) -> None:
     ws, ledger, routes = pages.ws, pages.ws.ledger, pages.routes
     _add_settings(pages)
 
-    def lessons(model: str) -> Values:
+    def lessons(model: str, made: str = "") -> Values:
         live, shadow = ledger.live(model), ledger.shadow(model)
         learnt = ledger.detector(live.id).model_
         facts = {"facts": _facts(learnt), "kinds": sorted(learnt.kinds)}
         versions = {"versions": ledger.versions(model), "purged": ledger.purged(model)}
-        return {"live": live, "shadow": shadow} | facts | versions
+        done = f"reverted to version {live.source}" if live.operation == REVERT else live.note
+        said = f"Version {live.id} is live: {done}." if made == str(live.id) else ""
+        return {"live": live, "shadow": shadow, "said": said} | facts | versions
 
     def refused(request: Request, **values: Any) -> Response:
         values |= lessons(request.path_params["model"])
@@ -51,8 +54,8 @@ def add_routes(pages: Pages) -> None:
         if merging is not None:
             values: Values = {"panel": "panel_merge.html", "merging": merging}
             return pages.show(request, "panel_page.html", heading="Model", **values)
-        ws.verdicts.rename(model, old, new, by=by)
-        return go(model, "model")
+        version = ws.verdicts.rename(model, old, new, by=by)
+        return go(model, f"model?made={version.id}")
 
     @pages.part("/m/{model}/revert", "panel_revert.html", "GET", heading="Revert")
     def asked(request: Request, _: Admin, model: str) -> Values:
@@ -63,8 +66,9 @@ def add_routes(pages: Pages) -> None:
 
     @routes.post("/m/{model}/revert")
     def revert(by: Admin, model: str, form: Posted) -> Response:
-        ws.verdicts.revert(model, number(*fields(form, "version"), what="a version"), by=by)
-        return go(model, "model")
+        to = number(*fields(form, "version"), what="a version")
+        version = ws.verdicts.revert(model, to, by=by)
+        return go(model, f"model?made={version.id}")
 
     @routes.post("/m/{model}/shadow")
     def shadow(by: Admin, model: str, form: Posted) -> Response:
@@ -184,6 +188,7 @@ def _add_settings(pages: Pages) -> None:
             raise UserError(f"Expected a whole number of days, got {days!r}.")
         known = None if replace else ws.people.holder(name)
         if known is not None:
+            ws.people.check_role(known.name, role)
             return {"replaced": known, "wanted": {"name": known.name, "role": role, "days": days}}
         token = ws.people.issue(name, role, by=by, days=float(days) if days else None)
         return {"token": token, "issued_to": name}

@@ -45,7 +45,7 @@ _LABELS = {  # of fields that a form names otherwise
     "high": "To",
     "hours": "Hours between e-mails",
     "low": "From",
-    "min_score": "The lowest score",
+    "min_score": "Score at least",
     "note": "The note",
     "number": "The number in the address",
     "page": "The page",
