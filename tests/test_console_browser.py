@@ -632,14 +632,39 @@ def test_long_names_wrap_and_long_text_is_counted_and_refused(served, page):
     name = page.locator("input[name=name]:visible")
     name.fill("b" * 10)
     assert page.locator("[data-count]").count() == 0
-    name.press_sequentially("b" * 51)
-    assert page.get_by_text("Too long: 61 of at most 60 characters").is_visible()
+    name.press_sequentially("b" * 91)
+    assert page.get_by_text("Too long: 101 of at most 100 characters").is_visible()
     page.get_by_role("button", name="Issue a token").click()
     assert page.locator(".secret").count() == 0
-    assert len(name.input_value()) == 61
+    assert len(name.input_value()) == 101
     name.press("Backspace")
-    assert page.get_by_text("60 of at most 60 characters").is_visible()
+    assert page.get_by_text("100 of at most 100 characters").is_visible()
     served.console.ws.people.revoke("a" * 60, by="test")
+
+
+def test_a_form_that_is_refused_keeps_its_place_and_has_the_focus(served):
+    context = served.browser.new_context(base_url=served.home, storage_state=served.signed_in)
+    page = context.new_page()  # its console says that an answer was 422
+    number = served.console.ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
+    page.goto(f"/m/pumps/alarms/{number}")
+    page.get_by_role("button", name="False alarm").click()
+    exempt = page.locator("form.card[action$='/exemptions']")
+    exempt.get_by_label("Days").fill("0")
+    with page.expect_response("**/exemptions") as answer:
+        exempt.get_by_role("button", name="Exempt").click()
+    assert answer.value.status == 422
+    expect(exempt.get_by_role("alert")).to_be_focused()
+    expect(exempt.get_by_label("Days")).to_have_value("0")
+    expect(page.get_by_role("heading", name="Preview: nothing is learnt yet")).to_be_visible()
+    exempt.get_by_label("Days").fill("7")
+    exempt.get_by_role("button", name="Exempt").click()
+    expect(page.get_by_role("heading", name="Exempt these alarms?")).to_be_visible()
+    page.goto("/settings?model=pumps")
+    page.locator("[name=hours]").fill("0")
+    page.locator("#notices-title").locator("../..").get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_be_focused()
+    expect(page.locator("[name=hours]")).to_have_value("0")
+    context.close()
 
 
 # What somebody who hears the page would miss: names of controls, captions, the order of headings.

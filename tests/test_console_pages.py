@@ -152,15 +152,19 @@ def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_coun
     console, client, monkeypatch
 ):
     status = console.ws.watching.status("pumps")
-    seen = replace(status, shifts=[("heat", -6.0), ("load", 2.0)], far=4.6)
+    moves = [("heat", -6.0), ("load", 2.0)]
+    seen = replace(status, shifts=moves, far=4.6, banner=None)
     monkeypatch.setattr("eqsep.serve.watching.Watching.status", lambda *_: seen)
     page = client.get("/m/pumps/watch").text
     assert re.findall(r"<td>(moved|within chance)</td>", page) == ["moved", "within chance"]
     assert ": beyond 4.6, a column has moved" in page
     assert f"since version {status.version} went live" in page
-    seen = replace(seen, far=None)  # too few rows
+    assert '<div class="notice warn"><b>No evidence against' in page
+    seen = replace(seen, far=None, rows=20)  # too few rows
     page = client.get("/m/pumps/watch").text
     assert page.count("<td>too few rows yet</td>") == 2
+    early = f"Too early to tell: 20 rows since version {status.version} went live."
+    assert f'<div class="notice"><b>{early}</b>' in page
 
 
 def test_names_in_doubt_are_one_list_with_their_probabilities(console, client):
@@ -466,6 +470,7 @@ def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
             422,
             "Hours between e-mails must be more than 0.",
         ),
+        ("/m/pumps/notices", {"min_score": "x"}, 422, "<span>Score at least must be a number."),
         ("/m/pumps/exemptions", {"entity": "m2", "low": "x"}, 422, "<span>From must be a number."),
         ("/m/pumps/alarms/x/note", {}, 422, "The number in the address must be a whole number."),
         ("/m/pumps/notices", {"mail_server": "host"}, 422, "The e-mail server must look like smtp"),
@@ -482,7 +487,32 @@ def test_only_the_address_that_is_wrong_is_named(client):
     mail = {"mail_server": "smtp://host", "mail_from": "not an address", "mail_to": "d@e.f"}
     page = post(client, "/m/pumps/notices", **mail).text
     assert "The sender (From) must be an e-mail address, got &#39;not an address&#39;." in page
-    assert "d@e.f" not in page
+    assert "d@e.f" not in re.search(r'role="alert".*?</div>', page, re.S)[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "filled"),
+    [
+        ("/m/pumps/notices", {"event": "drift", "hours": "0", "url": "http://a/hook"}),
+        ("/m/pumps/purge", {"entity": "m1", "again": "m2"}),
+        ("/m/pumps/settings", {"entity": "machine", "time": "when", "gap": "-1"}),
+        ("/settings/tokens", {"name": "gus", "role": "judge", "days": "x"}),
+        ("/m/pumps/kinds", {"old": "leak", "new": "normal"}),
+    ],
+)
+def test_a_form_that_is_refused_is_shown_again_as_it_was_filled_in(client, path, filled):
+    answer = post(client, path, **filled)
+    form = re.search(rf'<form [^>]*action="{path}">.*?</form>', answer.text, re.S)[0]
+    assert (answer.status_code, "Back to the inbox" in answer.text) == (422, False)
+    assert 'role="alert" tabindex="-1" autofocus><b>This did not work.' in form
+    for name, value in filled.items():
+        if name in ("role", "old"):
+            assert re.search(rf"<option[^>]* selected>{value}", form)
+        else:
+            tick = " checked" if name == "event" else ""
+            assert f'name="{name}" value="{value}"{tick}' in form
+    assert form.count(" checked") == ("event" in filled)
+    assert post(client, path.replace("pumps", "gone"), **filled).status_code in (404, 422)
 
 
 def test_filters_choose_and_refuse(client):
@@ -550,6 +580,18 @@ def test_alarms_over_time_are_bars_that_lead_to_their_alarms(console, client):
     assert re.search(r'href="/m/pumps/inbox\?kind=leak&amp;">All times<', shown)
     with console.ws.store.writing() as connection:
         connection.execute(one.values(at=at))
+
+
+def test_an_entity_that_no_stored_row_has_is_refused_or_said(console, client):
+    answer = post(client, "/m/pumps/settings", entity="machin")
+    message = "No stored row has a column &#39;machin&#39;. Their columns: heat, load, machine."
+    assert (answer.status_code, message in answer.text) == (422, True)
+    assert console.ws.ledger.settings("pumps")["entity"] == "machine"
+    page = post(client, "/m/pumps/purge", entity="NOPE-1", again="NOPE-1").text
+    assert "<b>No stored row of NOPE-1.</b>" in page
+    for entity, times in (("NOPE-1", 1), ("m2", 0)):
+        page = post(client, "/m/pumps/exemptions", entity=entity, days="1").text
+        assert page.count(f"<span>No stored row of {entity}.</span>") == times
 
 
 def test_the_gap_between_incidents_is_set(console, client):
@@ -828,7 +870,31 @@ def test_a_false_alarm_that_stays_one_can_be_exempted(console, client):
     assert post(looks, "/m/pumps/exemptions/revoke", exemption=one.id).status_code == 403
     listed = post(client, "/m/pumps/exemptions/revoke", exemption=one.id).text
     assert "revoked by admin" in listed
+    assert re.search(r"<td>revoked <time[^>]*>now</time></td><td class=\"number\">–</td>", listed)
     assert len(open_alarms(console, kind="leak")) == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"days": "0"}, "Days must be more than 0."),
+        ({"days": "abc"}, "Days must be a number."),
+        ({"entity": "", "low": "", "high": ""}, "An exemption needs an entity"),
+        ({"low": "500", "high": "100"}, "&#34;From&#34; must not be larger than &#34;To&#34; (500"),
+    ],
+)
+def test_an_exemption_that_is_refused_keeps_its_form(client, wrong, message):
+    good = {"entity": "m2", "column": "load", "low": "1", "high": "9", "days": "30", "note": "why"}
+    filled, script = {**good, **wrong}, {"HX-Request": "true"}
+    for headers in ({}, script):
+        fields = {"csrf": csrf(client), **filled}
+        answer = client.post("/m/pumps/exemptions", data=fields, headers=headers)
+        assert (answer.status_code, message in answer.text) == (422, True)
+        assert "<option selected>load" in answer.text
+        for name in filled.keys() - {"column"}:
+            assert f'name="{name}" value="{filled[name]}"' in answer.text
+    assert (answer.headers["HX-Retarget"], answer.headers["HX-Reswap"]) == ("this", "outerHTML")
+    assert answer.text.lstrip().startswith("<form")
 
 
 def test_the_range_of_an_exemption_begins_with_the_main_reason(console, client):
@@ -841,13 +907,18 @@ def test_the_range_of_an_exemption_begins_with_the_main_reason(console, client):
 def test_a_kind_is_renamed_on_the_page_of_the_model(console, client):
     before = console.ws.ledger.live("pumps")
     page = post(client, "/m/pumps/kinds", old="leak", new="seal leak").text
-    assert "leak is now seal leak" in page
+    live = console.ws.ledger.live("pumps").id
+    assert f"<b>Version {live} is live: leak is now seal leak.</b>" in page
+    assert "is live:" not in client.get(f"/m/pumps/model?made={live - 1}").text
+    same = post(client, "/m/pumps/kinds", old="seal leak", new="seal leak")
+    assert (same.status_code, "That is its name already." in same.text) == (422, True)
     assert "Merged kinds stay merged, unless an admin reverts" in page
     assert len(open_alarms(console, kind="seal leak")) == 3
     assert post(client, "/m/pumps/kinds", old="gone", new="x").status_code == 422
     looks = signed_in(console, "view")
     assert post(looks, "/m/pumps/kinds", old="seal leak", new="x").status_code == 403
-    post(client, "/m/pumps/revert", version=before.id)
+    page = post(client, "/m/pumps/revert", version=before.id).text
+    assert f"is live: reverted to version {before.id}.</b>" in page
     assert len(open_alarms(console, kind="leak")) == 3
 
 
@@ -863,7 +934,8 @@ def test_merging_kinds_says_what_it_does_and_asks_first(console, client):
         assert re.search(rf">{kind}<.*{there}", asked), kind
     assert console.ws.ledger.live("pumps") == before  # nothing is done yet
     page = post(client, "/m/pumps/kinds", old="dry run", new="leak", confirmed="yes").text
-    assert "dry run is now leak" in page
+    assert ": merged dry run into leak.</b>" in page
+    assert console.ws.people.audit()[0].detail["note"] == "merged dry run into leak"
     assert console.ws.ledger.live_detector("pumps").kinds_ == ("leak",)
 
 
@@ -963,8 +1035,12 @@ def test_replacing_a_token_is_asked_first(console, client):
     page = post(client, "/settings/tokens", name="fay", role="view", replace="yes").text
     assert "A token for fay, shown once" in page
     assert console.ws.people.check(token) is None
-    own = post(client, "/settings/tokens", name="admin", role="view", replace="yes")
-    assert (own.status_code, "admin is the last admin" in own.text) == (422, True)
+    for sure in ({}, {"replace": "yes"}):  # it is not asked, either
+        own = post(client, "/settings/tokens", name="admin", role="view", **sure)
+        assert (own.status_code, "admin is the last admin" in own.text) == (422, True)
+    never = post(client, "/settings/tokens", name="gus", role="view", days="0").text
+    assert "Days must be more than 0 and at most 3,650, or empty for no end." in never
+    assert 'name="name" value="gus" required maxlength="100"' in never
     console.ws.people.revoke("fay", by="test")
 
 

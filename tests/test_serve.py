@@ -19,7 +19,7 @@ from eqsep.detector import Config
 from eqsep.detector.model import Model
 from eqsep.detector.namer import Judges
 from eqsep.errors import UserError
-from eqsep.monitor import Watched
+from eqsep.monitor import Recent, Watched
 from eqsep.serve import alarms, schema, watching
 from eqsep.serve import intake as intakes
 from eqsep.serve import ledger as ledgers
@@ -723,11 +723,20 @@ def test_many_anomalies_are_no_drift_and_very_many_are_doubted(work):
     assert status.too_many
     assert (status.banner, status.drift_since, status.broken_at) == (None, None, None)
     assert status.evidence in ("none", "weak")
-    assert "Rows without an alarm have not changed" in status.note
+    assert "Rows without an alarm show no evidence of change, so" in status.note
     taken(work, rows_at((0, 7), 400, rng=rng))
     status = work.watching.status("pump")
     assert "They can hardly all be anomalies" in status.advice
     assert "of the last" in status.banner
+
+
+def test_a_column_that_has_moved_is_named_next_to_the_scores(work):
+    taken(work, rows_at((0, 0), 300, rng=np.random.default_rng(5), spread=1))
+    status = replace(work.watching.status("pump"), shifts=[("x", 5.2), ("y", -1.0)], far=4.9)
+    note = "The scores of rows without an alarm have not changed, but x has moved: look at it."
+    assert watching._advice(status, None) == {"note": note}
+    recent = Recent(rows=1000, alarms=90, too_many=True, far=4.9, moved=())
+    assert watching._advice(status, recent)["note"].endswith(note)
 
 
 def test_an_episode_ends_after_many_rows_unless_rows_have_changed(work, monkeypatch):

@@ -37,7 +37,8 @@ class Exempted(Asked):
         if (self.column is None) != (not bounds):
             raise UserError("A range needs a column, and a lower or an upper bound.")
         if sorted(bounds) != bounds:
-            raise UserError(f"Expected a range from low to high, got {self.low} to {self.high}.")
+            low, high = (f"{bound:.10g}" for bound in bounds)
+            raise UserError(f'"From" must not be larger than "To" ({low}, {high}).')
         return self
 
     def covers(self, row: Row, entity: str | None) -> bool:
@@ -120,6 +121,12 @@ class Exemptions:
         self._alarms.refresh(name)
         alarms = self._alarms.rows(name, table.state == OPEN, table.now_alarm, *own, limit=_MOST)
         return [alarm for alarm in alarms if covers(alarm.row, alarm.entity)]
+
+    def is_stored(self, name: str, entity: str) -> bool:
+        """Whether there are stored rows of an entity."""
+        table = schema.rows.c
+        query = select(table.id).where(table.model == name, table.entity == entity).limit(1)
+        return self._store.first(query) is not None
 
     def all(self, name: str) -> list[Exemption]:
         """All exemptions of a model, the newest first."""

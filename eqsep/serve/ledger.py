@@ -27,6 +27,7 @@ from eqsep.serve.store import Conflict, Missing, Store, now
 ADD, LEARN, FORGET, MERGE, REVERT = "add", "learn", "forget", "merge", "revert"
 RENAME = "rename"  # its lesson has no rows, and the old and the new name as labels
 IMPORT = "import"  # what is merged: kept outside the log, and never live itself
+_LOOKED_AT = 1_000  # stored rows that show which columns there are
 KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
 Row = dict[str, Any]
 _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
@@ -346,6 +347,13 @@ class Ledger:
             there = {key: value for key, value in there.items() if value is not None}
             connection.execute(_changed(name, settings=there))
 
+    def stored_columns(self, name: str) -> list[str]:
+        """The columns that the newest stored rows have."""
+        table = schema.rows.c
+        query = select(table.row).where(table.model == name).order_by(table.id.desc())
+        rows = self._store.rows(query.limit(_LOOKED_AT))
+        return sorted({column for (row,) in rows for column in row})
+
     def live(self, name: str) -> Version:
         """The version that raises alarms."""
         return self.version(self._model(name).live)
@@ -434,8 +442,11 @@ class Ledger:
 
     def rename(self, name: str, old: str, new: str, *, by: str) -> Version:
         """Give a kind another name; if that is the name of another kind, both become one."""
-        lesson = Lesson([], [old, new], judged=False)
-        return self.append(name, Change(RENAME, by, f"{old} is now {new}", lesson))
+        lesson, kinds = Lesson([], [old, new], judged=False), self.live_detector(name).kinds_
+        if new == old and old in kinds:
+            raise UserError("That is its name already.")
+        note = f"merged {old} into {new}" if new in kinds else f"{old} is now {new}"
+        return self.append(name, Change(RENAME, by, note, lesson))
 
     def renames(self, number: int, *, since: int) -> list[list[str]]:
         """The old and the new names of kinds that a version has renamed after another one."""
@@ -522,7 +533,9 @@ class Ledger:
                     if within is not None:
                         within(connection, number, detector)
                     else:
-                        what = {"model": name, "version": number}
+                        what: dict[str, Any] = {"model": name, "version": number}
+                        if change.operation == RENAME:
+                            what["note"] = change.note
                         connection.execute(audit_entry(change.by, change.operation, **what))
                 self._keep(number, detector)
             return replace(self.version(number), warnings=warned)

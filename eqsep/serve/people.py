@@ -86,7 +86,9 @@ class People:
             raise UserError(f"role must be one of {', '.join(ROLES)}, got {role!r}.")
         name = texts.name(name)
         if days is not None and not 0 < days <= _MOST_DAYS:
-            raise UserError(f"A token can last at most {_MOST_DAYS:,} days, got {days}.")
+            raise UserError(
+                f"Days must be more than 0 and at most {_MOST_DAYS:,}, or empty for no end."
+            )
         token, table = secrets.token_urlsafe(32), schema.people
         expires = None if days is None else now() + days * _DAY
         person = {"name": name, "role": role, "token": _hash(token), "at": now()}
@@ -196,6 +198,11 @@ class People:
         """The person of this name, if their token lets in."""
         return next((one for one in self.all() if one.name == texts.name(name)), None)
 
+    def check_role(self, name: str, role: str) -> None:
+        """Refuse a role for a person if nobody would be an admin any more."""
+        if role != _ADMIN:
+            _refuse_last(name, {one.name for one in self.all() if one.role == _ADMIN})
+
     def log(self, who: str, action: str, **detail: Any) -> None:
         """Write down who did what."""
         self._store.write(audit_entry(who, action, **detail))
@@ -219,7 +226,10 @@ def _people() -> Select[Any]:
 def _check_others(connection: Connection, name: str) -> None:
     """Refuse to take the admin role from a person if nobody else has it."""
     people = connection.execute(_people().with_for_update()).all()
-    admins = {person.name for person in people if person.role == _ADMIN}
+    _refuse_last(name, {person.name for person in people if person.role == _ADMIN})
+
+
+def _refuse_last(name: str, admins: set[str]) -> None:
     if admins == {name}:
         raise UserError(f"{name} is the last admin: give somebody else the role admin first.")
 

@@ -74,6 +74,17 @@ class Watch:
         """The share of rows that raised an alarm."""
         return self.alarms / max(self.rows, 1)
 
+    @property
+    def moved(self) -> list[str]:
+        """The columns that have moved, the farthest first."""
+        far = math.inf if self.far is None else self.far
+        return [column for column, errors in self.shifts if abs(errors) > far]
+
+    @property
+    def is_early(self) -> bool:
+        """Whether too few rows came in the episode to say anything."""
+        return self.far is None
+
 
 class Watching:
     """Watches models by rows that raise no alarm, as anomalies may be common without any drift."""
@@ -219,8 +230,14 @@ def _advice(watch: Watch, recent: Recent | None) -> dict[str, Any]:
             f"rows from the queue or fit again with recent rows. If not, look at the alarms."
         )
         return {"banner": f"{broken}.", "advice": advice}
+    seen = "Rows without an alarm show no evidence of change"
+    moved = " and ".join(watch.moved[:3])
+    if moved:
+        has, it = ("have", "them") if len(watch.moved) > 1 else ("has", "it")
+        seen = "The scores of rows without an alarm have not changed"
+        seen += f", but {moved} {has} moved: look at {it}."
     if recent is None or not recent.too_many or watch.promised is None:
-        return {}
+        return {"note": seen} if moved else {}
     many = (
         f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm; the promise "
         f"allows {watch.promised:.1%} of normal rows."
@@ -228,8 +245,7 @@ def _advice(watch: Watch, recent: Recent | None) -> dict[str, Any]:
     if recent.alarm_rate > MOST_REAL:
         changed = "They can hardly all be anomalies: normal rows may have changed."
         return {"banner": many, "advice": f"{changed} Judge some of the latest alarms to find out."}
-    note = (
-        f"{many} Rows without an alarm have not changed, so the alarms are anomalies or a new "
-        f"sort of normal row: judge some of the latest ones to find out."
-    )
-    return {"note": note}
+    if not moved:
+        seen += ", so the alarms are anomalies or a new sort of normal row"
+        seen += ": judge some of the latest ones to find out."
+    return {"note": f"{many} {seen}"}

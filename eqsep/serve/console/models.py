@@ -14,6 +14,7 @@ from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score, share
 from eqsep.serve.incidents import GAP, MOST_GAP
+from eqsep.serve.ledger import REVERT
 from eqsep.serve.notices import Subscription
 from eqsep.serve.texts import number
 from eqsep.serve.watching import DELTA, Minute
@@ -30,13 +31,21 @@ def add_routes(pages: Pages) -> None:
     ws, ledger, routes = pages.ws, pages.ws.ledger, pages.routes
     _add_settings(pages)
 
-    @pages.screen("/m/{model}/model", "model.html", heading="Model")
-    def lessons(model: str) -> Values:
+    def lessons(model: str, made: str = "") -> Values:
         live, shadow = ledger.live(model), ledger.shadow(model)
         learnt = ledger.detector(live.id).model_
         facts = {"facts": _facts(learnt), "kinds": sorted(learnt.kinds)}
         versions = {"versions": ledger.versions(model), "purged": ledger.purged(model)}
-        return {"live": live, "shadow": shadow} | facts | versions
+        done = f"reverted to version {live.source}" if live.operation == REVERT else live.note
+        said = f"Version {live.id} is live: {done}." if made == str(live.id) else ""
+        return {"live": live, "shadow": shadow, "said": said} | facts | versions
+
+    def refused(request: Request, **values: Any) -> Response:
+        values |= lessons(request.path_params["model"])
+        return pages.show(request, "model.html", heading="Model", **values)
+
+    pages.screen("/m/{model}/model", "model.html", heading="Model")(lessons)
+    pages.forms["/m/{model}/kinds"] = refused
 
     @routes.post("/m/{model}/kinds")
     def rename(request: Request, by: Judge, model: str, form: Posted) -> Response:
@@ -45,8 +54,8 @@ def add_routes(pages: Pages) -> None:
         if merging is not None:
             values: Values = {"panel": "panel_merge.html", "merging": merging}
             return pages.show(request, "panel_page.html", heading="Model", **values)
-        ws.verdicts.rename(model, old, new, by=by)
-        return go(model, "model")
+        version = ws.verdicts.rename(model, old, new, by=by)
+        return go(model, f"model?made={version.id}")
 
     @pages.part("/m/{model}/revert", "panel_revert.html", "GET", heading="Revert")
     def asked(request: Request, _: Admin, model: str) -> Values:
@@ -57,8 +66,9 @@ def add_routes(pages: Pages) -> None:
 
     @routes.post("/m/{model}/revert")
     def revert(by: Admin, model: str, form: Posted) -> Response:
-        ws.verdicts.revert(model, number(*fields(form, "version"), what="a version"), by=by)
-        return go(model, "model")
+        to = number(*fields(form, "version"), what="a version")
+        version = ws.verdicts.revert(model, to, by=by)
+        return go(model, f"model?made={version.id}")
 
     @routes.post("/m/{model}/shadow")
     def shadow(by: Admin, model: str, form: Posted) -> Response:
@@ -169,7 +179,7 @@ def _add_settings(pages: Pages) -> None:
         return pages.show(request, "settings.html", heading="Settings", **values)
 
     pages.route("/settings", shown)(lambda: {})
-    form = partial(pages.route, show=shown, method="POST")
+    form = partial(pages.form, show=shown)
 
     @form("/settings/tokens")
     def issue(by: Admin, form: Posted) -> Values:
@@ -178,6 +188,7 @@ def _add_settings(pages: Pages) -> None:
             raise UserError(f"Expected a whole number of days, got {days!r}.")
         known = None if replace else ws.people.holder(name)
         if known is not None:
+            ws.people.check_role(known.name, role)
             return {"replaced": known, "wanted": {"name": known.name, "role": role, "days": days}}
         token = ws.people.issue(name, role, by=by, days=float(days) if days else None)
         return {"token": token, "issued_to": name}
@@ -199,6 +210,11 @@ def _add_settings(pages: Pages) -> None:
     @form("/m/{model}/settings")
     def change(by: Admin, model: str, form: Posted) -> Values:
         changes: Values = {name: str(form.get(name, "")) or None for name in ("entity", "time")}
+        entity, known = changes["entity"], ws.ledger.stored_columns(model)
+        is_new = entity != ws.ledger.settings(model).get("entity")
+        if entity and is_new and known and entity not in known:
+            there = ", ".join(known)
+            raise UserError(f"No stored row has a column {entity!r}. Their columns: {there}.")
         changes["gap"] = _minutes(*fields(form, "gap"))
         ws.ledger.set_settings(model, **changes)
         ws.people.log(by, "settings", model=model, **changes)
@@ -229,5 +245,7 @@ def _add_settings(pages: Pages) -> None:
         if not entity or entity != again:
             raise UserError("Nothing was deleted: enter the same entity in both fields.")
         done = ws.purging.purge(model, entity, by=by)
+        if not done.rows and not done.lessons:
+            return {"said": f"No stored row of {entity}."}
         forgotten = f"{plural(done.lessons, 'lesson')} forgotten"
         return {"said": f"{plural(done.rows, 'row')} deleted, {forgotten}."}

@@ -4,11 +4,13 @@ import hashlib
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, Depends
 from fastapi.exceptions import RequestValidationError
@@ -19,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from eqsep.detector.namer import kind_text
+from eqsep.errors import UserError
 from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve.alarms import DOUBTED, MISSING, Alarm, first_name
 from eqsep.serve.store import Missing
@@ -42,7 +45,7 @@ _LABELS = {  # of fields that a form names otherwise
     "high": "To",
     "hours": "Hours between e-mails",
     "low": "From",
-    "min_score": "The lowest score",
+    "min_score": "Score at least",
     "note": "The note",
     "number": "The number in the address",
     "page": "The page",
@@ -221,12 +224,27 @@ def go(model: str, screen: str) -> Response:
     return RedirectResponse(f"{path_of(model)}/{screen}", 303)
 
 
+@dataclass(frozen=True)
+class Refused:
+    """A form that was refused, to be shown again as it was filled in."""
+
+    form: str = ""  # the last part of its path
+    problem: str = ""
+    filled: FormData = field(default_factory=FormData)
+
+    def of(self, form: str) -> FormData:
+        """What was filled in, if this is the form."""
+        return self.filled if form == self.form else FormData()
+
+
 class Pages:
     """Makes pages from templates, for one workspace."""
 
     def __init__(self, ws: Workspace) -> None:
         self.ws, self.assets = ws, Assets()
         self.routes = APIRouter(include_in_schema=False)
+        # By the path of a form: what shows it again, with `refused`, if it was filled in wrongly.
+        self.forms: dict[str, Callable[..., Response]] = {}
         self._environment = Environment(
             loader=PackageLoader("eqsep.serve.console", "templates"),
             autoescape=True,
@@ -236,6 +254,7 @@ class Pages:
         )
         self._environment.filters |= FILTERS
         self._environment.globals |= {"static": self.assets.address, "doubted": DOUBTED}
+        self._environment.globals["is_stored"] = ws.exemptions.is_stored
         self._environment.globals["m"] = self._environment.get_template("macros.html").module
 
     def route(self, path: str, show: Callable[..., Response], method: str = "GET") -> Add:
@@ -248,13 +267,18 @@ class Pages:
 
         return add
 
+    def form(self, path: str, show: Callable[..., Response]) -> Add:
+        """Answer a form by `show`, also if it was filled in wrongly."""
+        self.forms[path] = show
+        return self.route(path, show, "POST")
+
     def screen(self, path: str, template: str, **fixed: Any) -> Add:
         """Show a page at a path."""
         return self.route(path, partial(self.show, template=template, **fixed))
 
     def part(self, path: str, template: str, method: str = "POST", **fixed: Any) -> Add:
         """Answer a form with a part of a page."""
-        return self.route(path, partial(self._panel, template=template, **fixed), method)
+        return self.route(path, partial(self.panel, template=template, **fixed), method)
 
     def bare(self, template: str, **values: Any) -> HTMLResponse:
         """A page without the sidebar."""
@@ -272,24 +296,33 @@ class Pages:
         known["current"] = heading.lower()
         return HTMLResponse(self._rendered(template, known | values), status)
 
-    def _panel(self, request: Request, template: str, **values: Any) -> HTMLResponse:
+    def panel(self, request: Request, template: str, **values: Any) -> HTMLResponse:
         """A part of a page if a script asks for it, otherwise a page of its own."""
         changed, status = values.pop("changed_alarms", False), values.pop("status", 200)
         if "hx-request" not in request.headers:
             return self.show(request, "panel_page.html", panel=template, status=status, **values)
         known = self._known(request, request.path_params["model"])
-        headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
+        headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else {}
+        if "refused" in values:  # it takes the place of the form
+            headers |= {"HX-Retarget": "this", "HX-Reswap": "outerHTML"}
         return HTMLResponse(self._rendered(template, known | values), status, headers)
 
     def _known(self, request: Request, model: str | None) -> Values:
         person, query = guards.person(request), request.url.query
         known = {"person": person, "csrf": guards.csrf_token(request), "model": model}
         known |= {"may_judge": person.may("judge"), "may_admin": person.may("admin")}
+        known["refused"] = Refused()
         here = str(request.url.path) + (f"?{query}" if query else "")
         return known | {"here": here, "path": "" if model is None else path_of(model)}
 
     def problem(self, request: Request, problem: str, status: int) -> Response:
-        """An error, as a page or as the part that was asked for."""
+        """An error: at its form if it has one, else as a page or as the part that was asked for."""
+        path = getattr(request.scope.get("route"), "path", "")
+        if status == 422 and path in self.forms:
+            filled = FormData(parse_qsl(request.scope["body"].decode(), keep_blank_values=True))
+            refused = Refused(path.rpartition("/")[2], problem, filled)
+            with suppress(UserError):  # there may be no such model
+                return self.forms[path](request, refused=refused, status=status)
         if "hx-request" in request.headers:
             values: Values = {"problem": problem, "again": status == 409}  # it is out of date
             return HTMLResponse(self._rendered("panel_problem.html", values), status)
