@@ -126,7 +126,10 @@ def test_a_group_is_renamed_and_keeps_its_name(console, client):
         assert KIND in map(html.unescape, titles)
         assert_no_inline(page)
     assert console.ws.people.audit()[0].action == "groups named"
-    assert "1 group without a name" in post(client, "/m/pumps/groups", id=last, name="").text
+    assert (
+        "Name removed: its alarms are in separate"
+        in post(client, "/m/pumps/groups", id=last, name="").text
+    )
     assert ">Group 1</h2>" in client.get("/m/pumps/groups").text
     none = post(client, "/m/pumps/groups", name="dry")
     assert (none.status_code, "is selected: select" in none.text) == (422, True)

@@ -196,9 +196,10 @@ def add_routes(pages: Pages) -> None:
             raise UserError("No group is selected: select the groups to rename.")
         n = ws.alarms.rename_groups(model, ids, new)
         ws.people.log(by, "groups named", model=model, rows=ids, name=new)
-        called = f"named {new!r}" if new else "without a name"
-        one = ", and merged" if new and n > 1 else ""
-        return {"detail": f"{plural(n, 'group')} {called}{one}."}
+        if not new:
+            return {"detail": "Name removed: its alarms are in separate groups again."}
+        merged = ", and merged" if n > 1 else ""
+        return {"detail": f"{plural(n, 'group')} named {new!r}{merged}."}
 
     @pages.screen("/m/{model}/judge", "judge.html", heading="Judge", enough=_ENOUGH)
     def judge(model: str) -> Values:
