@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import eqsep
@@ -169,9 +168,7 @@ def test_scoring_imports_nothing_that_only_a_fit_needs(tmp_path):
     detector.fit(payments.X, payments.kind).save(tmp_path / "m.eqsep")
     with (tmp_path / "rows.csv").open("w", newline="") as file:  # some of them alarms, with names
         csv.writer(file).writerows([payments.X[0].keys(), *(row.values() for row in payments.X)])
-    slow = {"sklearn", "scipy.stats", "torch", "matplotlib"}
-    if int(pa.__version__.split(".")[0]) >= 20:  # an older pyarrow imports it itself
-        slow.add("pandas")
+    slow = {"sklearn", "scipy.stats", "torch", "matplotlib", "pandas"}
     words = ["score", "m.eqsep", "rows.csv", "--out", "scores.csv"]
     assert loaded_by(words, slow, tmp_path) == []
     assert len((tmp_path / "scores.csv").read_text().splitlines()) == 1 + 400

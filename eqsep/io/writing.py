@@ -240,7 +240,7 @@ def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(kind):
         held = np.packbits(values, bitorder="little")
     else:
-        held = np.ascontiguousarray(values, dtype=kind.to_pandas_dtype())
+        held = np.ascontiguousarray(values, dtype=np.int64 if pa.types.is_int64(kind) else float)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(held)])
 
 
