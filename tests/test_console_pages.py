@@ -585,6 +585,14 @@ def test_alarms_over_time_are_bars_that_lead_to_their_alarms(console, client):
         connection.execute(one.values(at=at))
 
 
+def test_a_form_of_other_bytes_than_utf_8_is_refused(client):
+    """As a browser with another encoding would send it; showing it again must not fail."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": csrf(client)}
+    for path in ("/settings/tokens", "/m/pumps/notices/test", "/m/pumps/purge"):
+        answer = client.post(path, content=b"name=caf\xe9&da\xd1s=3", headers=headers)
+        assert answer.status_code == 422, answer.text
+
+
 def test_an_entity_that_no_stored_row_has_is_refused_or_said(console, client):
     answer = post(client, "/m/pumps/settings", entity="machin")
     message = "No stored row has a column &#39;machin&#39;. Their columns: heat, load, machine."

@@ -247,8 +247,8 @@ def _is_renamed(before: Said, after: Said) -> bool:
 
 def _previewed(preview: Preview) -> Values:
     renamed = [one for one in preview.renamed if _is_renamed(one.alarm.now, one.then)]
-    anew = [one for one in preview.rows if one.then.kind != one.alarm.now.kind]
-    values = {"preview": preview, "renamed": renamed, "named_anew": anew}
+    changed = [one for one in preview.rows if one.then.kind != one.alarm.now.kind]
+    values = {"preview": preview, "renamed": renamed, "changed": changed}
     return values | {"by_threshold": _by_threshold(preview)}
 
 

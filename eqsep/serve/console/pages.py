@@ -319,7 +319,8 @@ class Pages:
         """An error: at its form if it has one, else as a page or as the part that was asked for."""
         path = getattr(request.scope.get("route"), "path", "")
         if status == 422 and path in self.forms:
-            filled = FormData(parse_qsl(request.scope["body"].decode(), keep_blank_values=True))
+            body = request.scope.get("body", b"").decode(errors="replace")
+            filled = FormData(parse_qsl(body, keep_blank_values=True))
             refused = Refused(path.rpartition("/")[2], problem, filled)
             with suppress(UserError):  # there may be no such model
                 return self.forms[path](request, refused=refused, status=status)
