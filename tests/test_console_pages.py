@@ -739,7 +739,7 @@ def test_reasons_say_what_their_columns_are(console, client):
         "Adds",
     ]
     assert "“Typical” is a typical value of the normal rows nearby" in why
-    assert "as the column takes the value of the nearest one" in why
+    assert "when this value is replaced by that of the nearest normal row" in why
 
 
 def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there(
