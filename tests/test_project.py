@@ -411,6 +411,20 @@ def test_a_long_list_of_columns_is_not_taken_for_a_file(tmp_path):
     assert "columns     1" in result.output
 
 
+@pytest.mark.parametrize(("nothing", "said"), [("0", "'0'"), ("", "'0 or nothing'")])
+def test_init_calls_zeros_by_their_value(tmp_path, nothing, said):
+    """Of rows with 0, nearly all are faulty: these are not rows without a value."""
+    rng = np.random.default_rng(0)
+    rows = [(0, "fault")] * 120 + [(5 + rng.integers(40), "fault") for _ in range(180)]
+    rows += [(5 + rng.integers(40), "normal") for _ in range(500)]
+    lines = [f"{rng.normal():.3f},{b},{kind}" for b, kind in rows]
+    lines[0] = f"0.1,{nothing},fault"
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,kind", *lines]))
+    drafted = run("init", tmp_path / "t.csv").stdout
+    assert f"all 120 rows with {said} are anomalous" in drafted
+    assert "rows without a value" not in drafted
+
+
 def test_init_looks_for_leaks_of_the_likeliest_label_too(tmp_path):
     cuts = ["Ideal" if i % 10 else "Poor" for i in range(400)]
     rows = [f"{i * i % 17},{int(cut == 'Poor')},{cut}" for i, cut in enumerate(cuts)]

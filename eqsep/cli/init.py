@@ -342,9 +342,12 @@ def _drops(
 
 def _signs(column: Column) -> Iterator[Column]:
     """Whether rows have a value, and one other than 0: often only those of which more is known."""
-    for word, nothing in ("a value other than 0", [None, 0]), ("a value", [None]):
-        words = (None if v in nothing or v != v else word for v in column.values.tolist())
-        yield Column(column.name, "text", objects(words))
+    values = column.values.tolist()
+    gone = [v is None or v != v for v in values]
+    zero, some = "0 or nothing" if any(gone) else "0", "a value other than 0"
+    signs = (zero if is_gone or v == 0 else some for v, is_gone in zip(values, gone, strict=True))
+    yield Column(column.name, "text", objects(signs))
+    yield Column(column.name, "text", objects(None if is_gone else "a value" for is_gone in gone))
 
 
 def _time_columns(columns: list[Column], restarts: float) -> list[str]:
