@@ -553,6 +553,6 @@ def check_once(columns: Sequence[str], name: str) -> None:
     twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise UserError(
-            f"{name} has more than one column {quoted(twice)}: rename them, or pass "
-            f"header=False (--no-header) if its first line holds values."
+            f"{name} has more than one column {quoted(twice)}: rename them, or say that it has "
+            f"no header if its first line holds values."
         )
