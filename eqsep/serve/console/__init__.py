@@ -1,7 +1,5 @@
 """The console: pages on which people look at alarms, judge them, and see what was learnt."""
 
-from typing import Any
-
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -35,12 +33,4 @@ def router(pages: Pages) -> APIRouter:
     pages.screen("/playground", "playground.html", heading="Playground")(lambda: {})
     inbox.add_routes(pages)
     models.add_routes(pages)
-
-    def exempt_again(request: Request, **refused: Any) -> Response:
-        """The form for an exemption, as it was filled in."""
-        detector = pages.ws.ledger.live_detector(request.path_params["model"])
-        refused |= {"columns": detector.plan_.table_columns, "heading": "Exempt"}
-        return pages.panel(request, "panel_exempt_again.html", **refused)
-
-    pages.forms["/m/{model}/exemptions"] = exempt_again
     return routes

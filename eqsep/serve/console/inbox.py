@@ -15,7 +15,17 @@ from starlette.responses import Response
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
 from eqsep.serve.alarms import OPEN, Alarm, Filter, Said, Verdict, first_name
-from eqsep.serve.console.pages import Pages, Posted, Values, fields, go, plural, read, score
+from eqsep.serve.console.pages import (
+    Pages,
+    Posted,
+    Refused,
+    Values,
+    fields,
+    go,
+    plural,
+    read,
+    score,
+)
 from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
 from eqsep.serve.ledger import entity_column
@@ -399,6 +409,15 @@ def _add_verdicts(pages: Pages) -> None:
         n = ws.exemptions.covered(model).get(made.id, 0)
         link = ("verdicts#exempt-title", "See or revoke exemptions")
         return {"detail": f"{plural(n, 'open alarm')} left the inbox.", "link": link}
+
+    def exempt_again(request: Request, *, refused: Refused, status: int) -> Response:
+        columns = ws.ledger.live_detector(request.path_params["model"]).plan_.table_columns
+        filled = refused.of("exemptions")
+        form: Values = {"title": "Exempt alarms", "columns": columns, "filled": filled}
+        form |= {"heading": "Exempt", "refused": refused, "status": status}
+        return pages.panel(request, "panel_exempt_form.html", **form)
+
+    pages.forms["/m/{model}/exemptions"] = exempt_again
 
     @pages.routes.post("/m/{model}/exemptions/revoke")
     def revoke(by: Judge, model: str, form: Posted) -> Response:
