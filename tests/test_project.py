@@ -553,6 +553,26 @@ def test_a_report_says_by_what_a_column_was_left_out(folder, tmp_path):
         assert f"Left out: id ({by}), note ({by}), day ({by})." in text
 
 
+@pytest.mark.parametrize(
+    ("keep", "name"),
+    [("", r"wafer W-\d+"), ('keep = ["id", "day"]\n', r"id \d+, day 2025-01-\d\d")],
+)
+def test_reports_call_alarms_by_the_columns_to_keep_and_else_by_an_id(folder, tmp_path, keep, name):
+    rows, page = tmp_path / "sensors.csv", tmp_path / "page.html"
+    head, *lines = (folder / "sensors.csv").read_text().splitlines()
+    lines = [f"{line},W-{i},remark {i}" for i, line in enumerate(lines)]
+    rows.write_text("\n".join([f"{head},wafer,remark", *lines]))
+    text = 'model = "m.eqsep"\nlabel = "status"\nlandmarks = 30\nfalse_alarm_rate = 0.05\n'
+    text += f'normal = "Ok"\ndrop = ["id", "note", "day"]\n{keep}'
+    (tmp_path / "eqsep.toml").write_text(text)
+    for words in (("fit", rows), ("test", rows, "--learnt-too")):
+        page.unlink(missing_ok=True)
+        assert "Taken as" not in run(*words, "--report", page).stderr
+        called = re.findall('aria-label="Alarm: (.*?)"', page.read_text())
+        assert called
+        assert all(re.fullmatch(name, one) for one in called), called
+
+
 def test_a_grade_called_good_is_not_the_normal_label_unless_most_rows_have_it(tmp_path):
     def drafted(grades):
         rows = [f"{i % 7},{grade}" for i, grade in enumerate(grades)]

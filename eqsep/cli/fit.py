@@ -225,7 +225,7 @@ def write_fit_report(
     usage = Usage(model=str(model), label=label, options=words, folder=folder, words=in_command)
     report = detector_report(
         detector,
-        _held_out(detector, _known_rows(spec, detector, data)),
+        _held_out(spec, detector, _known_rows(spec, detector, data)),
         counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
         title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
         warnings=[*findings, *others],
@@ -310,7 +310,7 @@ def _called(text: str, labels: LabelColumn | None) -> str:
     return _NUMBERS.get(text, text) if labels.are_numbers else called
 
 
-def _held_out(detector: Detector, known: _Known) -> HeldOut:
+def _held_out(spec: InputSpec, detector: Detector, known: _Known) -> HeldOut:
     """A part of the rows, and a second detector that has learnt the others."""
     grouping = detector.plan_.holdout.grouping
     others = {kind for kind in known.kind if kind not in (None, known.normal, *detector.kinds_)}
@@ -329,7 +329,7 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
         known.kind[rows].astype(str),
         normal=known.normal,
         doubted=detector.plan_.labels.doubts_calibration,
-        names=_row_names(detector, known, rows),
+        names=_row_names(spec, detector, known, rows),
         detector=trial,
         usual=known.table.take(np.flatnonzero(known.is_normal)),
         note=_note(known, trial, n_train=len(train), n_test=len(rows), unseen=unseen),
@@ -399,13 +399,25 @@ def _chosen_groups(
     return test, ~test & grouping.near(groups, key=0, bound=int(bound))
 
 
-def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]:
-    """The names of rows: an id, if a column holds ids; else the number in the files, if known."""
-    ids = [c for c in known.table.columns if c.name in detector.plan_.encoder.dropped]
-    if ids and len(ids[0].values):
-        texts = ids[0].texts()
-        return [f"{ids[0].name} {texts[i]}" for i in rows]
-    return [f"row {i + 1}" if known.numbered else "a held-out row" for i in rows.tolist()]
+def _row_names(spec: InputSpec, detector: Detector, known: _Known, rows: np.ndarray) -> list[str]:
+    """What rows are called by their columns; else by their number in the files, if it is known."""
+    called = inputs.naming_columns(detector.plan_.encoder.dropped)
+    columns = [c for c in known.table.columns if c.name in called and len(c.values)]
+    table = pa.table({c.name: c.texts() for c in columns})
+    if called and known.numbered and STANDARD_INPUT not in files_of(spec.paths):
+        with python_warnings.catch_warnings():
+            python_warnings.simplefilter("ignore")  # the first reading has warned
+            found = inputs.pieces_for(
+                None,
+                spec.paths,
+                lambda there: [c for c in called if c in there],
+                layout=spec.layout,
+            )
+            again = joined([part for _, part in found])  # with the columns that are left out
+        table = again if again.num_rows == known.table.n_rows else table
+    names = dict(enumerate(inputs.row_names(table)))
+    other = "row {}" if known.numbered else "a held-out row"
+    return [names.get(i) or other.format(i + 1) for i in rows.tolist()]
 
 
 def _note(known: _Known, trial: Detector, n_train: int, n_test: int, unseen: Sequence[str]) -> str:

@@ -148,6 +148,20 @@ def note_extra(model: Model, there: Iterable[str], used: Iterable[str]) -> None:
         warn(Note(f"Columns that the model has not learnt are ignored: {quoted(extra)}."))
 
 
+def naming_columns(ids: Iterable[str]) -> list[str]:
+    """The columns that say which row it is: those that the project keeps, else the first id."""
+    project = current_project.get()
+    return list((project and project.values.get("keep")) or [*ids][:1])
+
+
+def row_names(table: pa.Table) -> list[str]:
+    """What rows are called by these columns: "payment P-7, day 2026-01-02"; empty without any."""
+    return [
+        ", ".join(f"{c} {text_of(v)}".strip() for c, v in row.items() if v is not None)
+        for row in table.to_pylist()
+    ]
+
+
 def _check_groups(plan: Plan, more: Sequence[str], there: Sequence[str]) -> None:
     """Refuse rows without the column of groups or of times that is asked for, and say why."""
     grouping = plan.holdout.grouping

@@ -25,6 +25,7 @@ from eqsep.cli.inputs import (
     load_scoring,
     note_short_windows,
     placed_pieces,
+    row_names,
 )
 from eqsep.cli.project import shown_kind
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
@@ -39,7 +40,7 @@ from eqsep.io.streams import STANDARD_INPUT
 from eqsep.io.writing import STANDARD_OUTPUT, as_column, with_nulls
 from eqsep.labels import NORMAL, UNSEEN
 from eqsep.tables.batches import joined
-from eqsep.tables.reading import Table, arrow_numbers, text_of
+from eqsep.tables.reading import Table, arrow_numbers
 
 _NAMES = ("score", "p_value", "alarm", "kind", "kind_probability")
 _COLUMNS = dict.fromkeys(_NAMES, pa.float64()) | {"alarm": pa.bool_(), "kind": pa.string()}
@@ -507,9 +508,8 @@ def _highest(
             short += alarm[np.flatnonzero(reader.short)].tolist()
             among = np.flatnonzero(alarm) if alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
-                values = ((column, table.column(column)[i].as_py()) for column in kept)
-                said = [f"{c} {text_of(v)}".strip() for c, v in values if v is not None]
-                row = f"row {done + i + 1}" + f" ({', '.join(said)})" * bool(said)
+                said = "".join(row_names(table.select(kept).slice(i, 1)))
+                row = f"row {done + i + 1}" + f" ({said})" * bool(said)
                 verdict = _verdict(model, kind[i], probability[i]) if alarm[i] else "passes"
                 held.append((score[i], kind[i], f"{row}: {verdict}", rows.take(np.array([i]))))
             held = sorted(held, key=lambda row: -row[0])[:most]

@@ -126,11 +126,11 @@ def assess_files(
 ) -> AssessmentReport:
     """Measure a model on the labelled rows of files; if need be on those that it has learnt."""
     plan, caution = detector.plan_, detector.caution_
-    grouped = spec.grouped.like(plan)
+    grouped, called = spec.grouped.like(plan), inputs.naming_columns(plan.encoder.dropped)
 
     def choose(there: list[str]) -> Iterable[str]:
         groups = [name for name in grouped.names if name in there]
-        more = [*spec.not_learnt, *review.columns, *groups]
+        more = [*spec.not_learnt, *review.columns, *groups, *(n for n in called if n in there)]
         used = list(inputs.columns_for(plan, more=more)(there))
         inputs.note_extra(detector.model_, there, used)
         return used
@@ -170,13 +170,15 @@ def assess_files(
         short = known[windows.short(rows)[known]]
         alarm = detector.model_.scores(rows.take(short)) > detector.threshold_
         inputs.note_short_windows(windows, alarm.tolist())
+    called = [name for name in called if name in table.column_names]
+    names = dict(enumerate(inputs.row_names(table.select(called))))
     return assessment_report(
         detector,
         rows.take(known),
         kind[known],
         review=review.review(table.take(pa.array(known))),
         notes=notes,
-        names=[f"row {i + 1}" for i in known.tolist()],
+        names=[names.get(i) or f"row {i + 1}" for i in known.tolist()],
     )
 
 
