@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -277,7 +278,7 @@ def test_the_command_goes_on_from_its_state(detector, tmp_path, capsys):
     code, told = watch(b, "--state", state)
     assert code == 1
     assert told.startswith("rows 600 in episode 1 changed yes, since row 3")
-    assert "moved x0 +" in told
+    assert re.search(r"moved x0: higher, around \S+ \(was \S+\)[; ]", told)
     assert "next fit again to newer rows if these are normal; --report shows which" in told
     assert watch(a, b) == (1, told)
     with pytest.raises(SystemExit):
@@ -511,6 +512,31 @@ def folded(rng):
     return np.c_[rows[:, 0], np.abs(rows[:, 1])]
 
 
+def test_how_a_column_has_moved_is_said_in_its_words_and_units():
+    rng, hour = np.random.default_rng(0), pd.Timedelta("1h")
+
+    def rows(n, line="AAABBC", **others):
+        day = pd.Timestamp("2026-01-01") + rng.integers(0, 30 * 24, n) * hour
+        found = {"line": rng.choice([*line], n), "heat": rng.normal(50, 3, n), "day": day}
+        return pd.DataFrame(found | others)
+
+    old = rows(1500, gap=np.where(rng.random(1500) < 0.1, np.nan, 1.0 + rng.random(1500)))
+    detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(old)
+    share, heat = r"in \d+\.\d% of rows \(was \d+\.\d%\)", partial(rng.normal, scale=3, size=900)
+    for column, changed, told in (
+        ("line", {"line": "ABBBBC"}, f"'B' {share}, 'A' {share}"),
+        ("line", {"line": "XYBBBC"}, r"missing or never learnt in 3\d\.\d% .* \(was 0\.0%\), .*"),
+        ("heat", {"heat": heat(53)}, r"higher, around 53\S* \(was 50\S*\)"),
+        ("heat", {"heat": heat(48)}, r"lower or missing, around 48.*"),
+        ("gap", {"gap": np.nan}, r"missing in 100\.0% of rows \(was \d+\.\d%\)"),
+        ("day", {"day": pd.Timestamp("2026-03-01")}, r"later, around 2026-0[23]-.*"),
+    ):
+        monitor = Monitor(detector)
+        monitor.update(rows(900, **{"gap": 1.5} | changed))
+        found = {one.column: one.told for one in monitor.recent().moved}
+        assert re.fullmatch(told, found[column]), found
+
+
 def test_what_the_scores_do_not_show_is_to_be_looked_at(detector, tmp_path, capsys):
     model, path, page = (str(tmp_path / name) for name in ("m.eqsep", "a.csv", "page.html"))
     detector.save(model)
@@ -531,9 +557,8 @@ def test_what_the_scores_do_not_show_is_to_be_looked_at(detector, tmp_path, caps
     code, told, shown = watch(folded(rng))
     assert code == 3
     assert "changed no" in told
-    assert re.search(
-        r"moved x1 \+\d\d\.\d \(means and missing values, .* by chance up to \d\.\d\)", told
-    )
+    assert re.search(r"moved x1: higher, around [\d.]+ \(was -?[\d.]+\) look a column", told)
+    assert re.search(r">higher, around [\d.]+ \(was", shown)
     assert "look a column has moved by more than chance report" in told
     assert "not by the scores, but look" in shown
     code, told, _ = watch(with_outliers(rng, share=0.08))

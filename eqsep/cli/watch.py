@@ -159,7 +159,9 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     if not monitor.detector.model_.rank:
         unit = monitor.detector.plan_.holdout.unit
         promised = f"{NO_PROMISE}: too few {unit}s calibrate for {rate:.2%}"
-    moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in recent.moved[:_COLUMNS])
+    moved = [f"{shift.column}: {shift.told}" for shift in recent.moved]
+    more = len(moved) - _COLUMNS
+    moved[_COLUMNS:] = [f"{counted(more, 'more column')}"] * (more > 0)
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
     grouping = monitor.detector.plan_.holdout.grouping
     if grouping is not None and watched.units is not None:
@@ -172,12 +174,11 @@ def _watched(monitor: Monitor) -> dict[str, str]:
             f"(highest martingale {ended.highest:.3g}): its scores differ, so the watch starts "
             f"again"
         )
-    scale = f"means and missing values, in standard errors; by chance up to {recent.far:.1f}"
     lines |= {
         "changed": changed,
         "alarms": f"{watched.alarm_rate:.2%} of the rows, {recent.alarm_rate:.2%} of the last "
         f"{recent.rows:,}; {promised}",
-        "moved": f"{moved} ({scale})" if moved else recent.unjudged or "no column",
+        "moved": "; ".join(moved) or recent.unjudged or "no column",
     }
     lines |= {"look": recent.told, "next": _NEXT if watched.broken_at is not None else ""}
     return {name: line for name, line in lines.items() if line}

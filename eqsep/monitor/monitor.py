@@ -67,6 +67,7 @@ class ColumnShift:
 
     column: str
     standard_errors: float
+    told: str = ""  #: how, in words, such as "higher, around 3 (was 2)"
 
 
 @dataclass(frozen=True)
@@ -310,7 +311,9 @@ class Monitor:
             self._squares[1] += np.square(part, dtype=float).sum(axis=0)
             n += len(part)
             if len(part) and n % _BLOCK == 0:
-                self._moves = np.vstack([self._moves, [at[places[-1]], *self._moved(n)]])
+                self._moves = np.vstack(
+                    [self._moves, [at[places[-1]], *self._moved(self._means(n)[1])]]
+                )
 
     def _ties(self, n: int) -> list[float]:
         """The next draws that break ties, the same however the rows are divided."""
@@ -323,8 +326,12 @@ class Monitor:
         The mean is that of the last 500 to 1,000 rows, or groups. Among many columns, some are 3
         standard errors away by chance: see `recent` for the limit beyond which they have moved.
         """
-        moved = zip(self._columns, self._moved(self._jumper.n).tolist(), strict=True)
-        known = [ColumnShift(column, errors) for column, errors in moved if errors == errors]
+        now, errors = self._means(self._jumper.n)
+        if np.isnan(errors).any():
+            return []
+        told = self.detector.plan_.encoder.moved(self._held.mean(axis=0), now, errors)
+        moved = zip(self._columns, self._moved(errors).tolist(), strict=True)
+        known = [ColumnShift(column, far, told[column]) for column, far in moved]
         return sorted(known, key=lambda shift: -abs(shift.standard_errors))
 
     def recent(self) -> Recent:
@@ -378,20 +385,26 @@ class Monitor:
         encoder = self.detector.plan_.encoder
         return [encoder.column_names[place] for place in dict.fromkeys(encoder.source.tolist())]
 
-    def _moved(self, rows: int) -> np.ndarray:
-        """How far the mean of each column has moved after so many rows; NaN for fewer than two."""
-        source = self.detector.model_.plan.encoder.source.tolist()
-        farthest, held = dict.fromkeys(source, np.nan), self._held
-        n = rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
+    def _means(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """The mean of the last encoded rows of so many, and how far it is; NaN for less than two.
+
+        -> 2 × (n_encoded,)
+        """
+        held, n = self._held, rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
         if n < 2 or len(held) < 2:
-            return np.array(list(farthest.values()))
+            return np.full(held.shape[1], np.nan), np.full(held.shape[1], np.nan)
         mean = self._sums.sum(axis=0) / n
         variance = np.maximum(self._squares.sum(axis=0) / n - mean**2, 0)
         spread = variance / n + held.var(axis=0) / len(held)
-        away = (mean - held.mean(axis=0)) / np.sqrt(np.maximum(spread, 1e-12))
-        for column, errors in zip(source, away.tolist(), strict=True):
-            if not abs(errors) < abs(farthest[column]):
-                farthest[column] = errors
+        return mean, (mean - held.mean(axis=0)) / np.sqrt(np.maximum(spread, 1e-12))
+
+    def _moved(self, errors: np.ndarray) -> np.ndarray:
+        """How far each column has moved, by its encoded one that did so farthest."""
+        source = self.detector.plan_.encoder.source.tolist()
+        farthest = dict.fromkeys(source, np.nan)
+        for column, away in zip(source, errors.tolist(), strict=True):
+            if not abs(away) < abs(farthest[column]):
+                farthest[column] = away
         return np.array(list(farthest.values()))
 
     def save(self, path: str | os.PathLike[str]) -> None:

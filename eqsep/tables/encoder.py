@@ -243,6 +243,16 @@ class Encoder:
         first = int(np.searchsorted(self.output_source, j))
         return f"{self.column_names[j]} {column.described(output - first, float(value))}"
 
+    def moved(self, was: np.ndarray, now: np.ndarray, errors: np.ndarray) -> dict[str, str]:
+        """How each column has moved, in words, by the means of encoded rows.  3 × (n_encoded,)"""
+        errors = errors * self.weights[self.counted]  # as outputs, they lose it again
+        outputs = self.outputs_of(np.stack([was, now, errors]))
+        ends = np.searchsorted(self.output_source, np.arange(1, len(self.columns)))
+        parts = np.split(outputs, ends, axis=1)
+        return {
+            n: c.moved(*part) for (n, c), part in zip(self.by_name.items(), parts, strict=True) if c
+        }
+
     @property
     def name_columns(self) -> dict[str, Category]:
         return {n: c for n, c in self.by_name.items() if isinstance(c, Category) and not c.boolean}

@@ -142,6 +142,18 @@ class Number:
         near = _SINGLE * abs(x - self.centre) * (abs(value) if abs(value) > LINEAR else 1.0)
         return f"= {self._written(x, within=near)}"
 
+    def moved(self, was: np.ndarray, now: np.ndarray, errors: np.ndarray) -> str:
+        """How the mean of the output that has moved farthest has done so."""
+        k = int(np.argmax(np.abs(errors)))
+        if k == len(self.forms):
+            return _share("missing", was[k], now[k])
+        value_of = _of_rank if self.forms[k] == "quantile" else _of_deviation
+        a, b = (value_of(self, float(means[k])) for means in (was, now))
+        then, recent = (WRITERS[self.unit](_shown(x, within=abs(a - b) / 20)) for x in (a, b))
+        ways = ("earlier", "later") if self.unit == "date" else ("lower", "higher")
+        way = ways[b > a] + " or missing" * (b < a and not self.with_missing)
+        return f"{way}, around {recent} (was {then})"
+
     @cached_property
     def _decimals(self) -> int | None:
         """How many decimals the numbers of training have; None if more than six."""
@@ -227,6 +239,13 @@ class Date:
     def text(self, outputs: np.ndarray) -> str:
         return self.elapsed.text(outputs[: len(self.elapsed.outputs)])
 
+    def moved(self, was: np.ndarray, now: np.ndarray, errors: np.ndarray) -> str:
+        """How the elapsed time, the hours or the weekdays have moved, whichever did so farthest."""
+        k, n_elapsed = int(np.argmax(np.abs(errors))), len(self.elapsed.outputs)
+        if k >= n_elapsed:
+            return f"other {self.cycles[(k - n_elapsed) // 2]}s"
+        return self.elapsed.moved(was, now, errors[:n_elapsed])
+
 
 @dataclass(frozen=True)
 class Category:
@@ -303,6 +322,20 @@ class Category:
     def text(self, outputs: np.ndarray) -> str:
         output = self.outputs[int(np.argmax(outputs))]
         return "a rare value" if output == ":rare" else output[1:]
+
+    def moved(self, was: np.ndarray, now: np.ndarray, errors: np.ndarray) -> str:
+        """Which names have become more frequent, and which less, if about as clearly."""
+        new = "missing or " * (not self.with_missing) + "never learnt"
+        words = {":rare": "rare values", ":missing": "missing", ":new": new}
+        names = [words.get(output, repr(output[1:])) for output in self.outputs]
+        ends = dict.fromkeys((int(np.argmax(errors)), int(np.argmin(errors))))
+        clear = [k for k in ends if abs(errors[k]) >= np.abs(errors).max() / 2]
+        was, now = was / self.heights, now / self.heights
+        return ", ".join(_share(names[k], was[k], now[k]) for k in clear)
+
+
+def _share(what: str, was: float, now: float) -> str:
+    return f"{what} in {now:.1%} of rows (was {was:.1%})"
 
 
 def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
