@@ -126,7 +126,8 @@ def assess_files(
 ) -> AssessmentReport:
     """Measure a model on the labelled rows of files; if need be on those that it has learnt."""
     plan, caution = detector.plan_, detector.caution_
-    grouped, called = spec.grouped.like(plan), inputs.naming_columns(plan.encoder.dropped)
+    grouped = spec.grouped.like(plan)
+    called = inputs.naming_columns(plan.encoder.dropped) if plan.is_named else []
 
     def choose(there: list[str]) -> Iterable[str]:
         groups = [name for name in grouped.names if name in there]

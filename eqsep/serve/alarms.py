@@ -215,7 +215,7 @@ def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
     return Alarm(**values | {"verdict": verdict})
 
 
-class _Encoded:
+class Encoded:
     """Stored rows as a model encodes them, cached: what it learns changes nothing of that."""
 
     def __init__(self, store: Store) -> None:
@@ -292,7 +292,7 @@ class Alarms:
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store, self._ledger = store, ledger
-        self._likeness, self._encoded = Likeness(), _Encoded(store)
+        self._likeness, self.encoded = Likeness(), Encoded(store)
         self._named: tuple[Model | None, dict[int, Any]] = None, {}  # what a model said last
         self._refreshing = threading.Lock()  # once, not by every request that comes after a lesson
 
@@ -528,16 +528,12 @@ class Alarms:
     ) -> dict[int, Said]:
         """What a model says about rows that are stored; without names, alarms have the kind ""."""
         if not named:
-            there, rows = self._encoded.rows(name, model, numbers)
+            there, rows = self.encoded.rows(name, model, numbers)
             score = model.score(rows)
             alarm, p_value = score > model.threshold, model.calibration.p_value(score)
             values = zip(there, score.tolist(), p_value.tolist(), alarm.tolist(), strict=True)
             return {n: Said(version, s, p, a, "" if a else NORMAL) for n, s, p, a in values}
         return {n: Said(version=version, **said) for n, said in self._judged(model, name, numbers)}
-
-    def keep_encoded(self, name: str, model: Model, rows: Mapping[int, np.ndarray]) -> None:
-        """Keep rows that were encoded to be scored: to refresh them, none is read again."""
-        self._encoded.keep(name, model, rows)
 
     def _judged(self, model: Model, name: str, numbers: Sequence[int]) -> list[tuple[int, Any]]:
         """The verdicts of a model on rows that are stored, with the numbers of these."""
@@ -545,7 +541,7 @@ class Alarms:
         known = known if last is model else {}
         new = [number for number in numbers if number not in known]
         if new:
-            new, rows = self._encoded.rows(name, model, new)
+            new, rows = self.encoded.rows(name, model, new)
             known = known | dict(zip(new, model.judge(rows).each(), strict=True))
         self._named = model, known  # what was previewed is mostly given next
         return [(number, known[number]) for number in numbers if number in known]
@@ -553,7 +549,7 @@ class Alarms:
     def forget_kept(self) -> None:
         """Drop rows from memory, once the store no longer has some of them."""
         self._named = None, {}
-        self._likeness, self._encoded = Likeness(), _Encoded(self._store)
+        self._likeness, self.encoded = Likeness(), Encoded(self._store)
 
 
 def _rewriting(

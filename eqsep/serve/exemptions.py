@@ -41,10 +41,6 @@ class Exempted(Asked):
             raise UserError(f'"From" must not be larger than "To" ({low}, {high}).')
         return self
 
-    def covers(self, row: Row, entity: str | None) -> bool:
-        """Whether it exempts the alarm of a row."""
-        return _covers(self, row, entity)
-
 
 @dataclass(frozen=True)
 class Exemption:
@@ -62,13 +58,9 @@ class Exemption:
     revoked_at: float | None = None
     revoked_by: str | None = None
 
-    def covers(self, row: Row, entity: str | None) -> bool:
-        """Whether the alarm of a row is expected."""
-        return _covers(self, row, entity)
 
-
-def _covers(asked: Exempted | Exemption, row: Row, entity: str | None) -> bool:
-    """Whether a row meets all conditions of an exemption."""
+def covers(asked: Exempted | Exemption, row: Row, entity: str | None) -> bool:
+    """Whether an exemption, made or asked for, exempts the alarm of a row."""
     if asked.entity not in (None, entity) or asked.column is None:
         return asked.entity in (None, entity)
     try:
@@ -116,11 +108,11 @@ class Exemptions:
         columns = self._ledger.live_detector(name).plan_.table_columns
         if asked.column is not None and asked.column not in columns:
             raise UserError(f"{asked.column!r} is not a column of the model {name!r}.")
-        covers, table = asked.checked().covers, schema.rows.c
+        asked, table = asked.checked(), schema.rows.c
         own = [] if asked.entity is None else [table.entity == asked.entity]
         self._alarms.refresh(name)
         alarms = self._alarms.rows(name, table.state == OPEN, table.now_alarm, *own, limit=_MOST)
-        return [alarm for alarm in alarms if covers(alarm.row, alarm.entity)]
+        return [alarm for alarm in alarms if covers(asked, alarm.row, alarm.entity)]
 
     def is_stored(self, name: str, entity: str) -> bool:
         """Whether there are stored rows of an entity."""

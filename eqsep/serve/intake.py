@@ -16,7 +16,7 @@ from eqsep.detector.runs import Runs
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
 from eqsep.serve.alarms import EXEMPT, OPEN, Alarms
-from eqsep.serve.exemptions import Exemption, in_force
+from eqsep.serve.exemptions import Exemption, covers, in_force
 from eqsep.serve.ledger import Ledger, Row, entity_column, rows_for
 from eqsep.serve.store import Store, now
 from eqsep.serve.watching import Watching
@@ -239,7 +239,7 @@ class Intake:
         if scored.verdicts is not None:
             places = {a.id: i for i, a in enumerate(answers) if a.id is not None}
             kept = scored.encoded[[*places.values()]]  # a copy: a view would keep all rows
-            self._alarms.keep_encoded(name, model, dict(zip(places, kept, strict=True)))
+            self._alarms.encoded.keep(name, model, dict(zip(places, kept, strict=True)))
             self._watching.update(name, live, scored.good, scored.encoded, scored.verdicts)
         return _spread(scored.rows, answers)
 
@@ -281,7 +281,7 @@ def _values(
 ) -> dict[str, Any]:
     """A row as it is stored; an exemption keeps an expected alarm out of the inbox."""
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
-    exemption = next((x.id for x in exemptions if said["alarm"] and x.covers(row, who)), None)
+    exemption = next((x.id for x in exemptions if said["alarm"] and covers(x, row, who)), None)
     state = OPEN if exemption is None else EXEMPT
     plain = {"model": name, "at": now(), "row": row, "entity": who, "state": state, "note": ""}
     now_said = {f"now_{key}": value for key, value in said.items()}

@@ -456,12 +456,12 @@ class Ledger:
         query = select(table.c.lesson).where(mine).order_by(table.c.id)
         return [row.lesson["labels"] for row in self._store.rows(query)]
 
-    def merge(self, name: str, other: Detector, *, by: str, note: str = "") -> Version:
+    def merge(self, name: str, other: Detector, *, by: str) -> Version:
         """Merge a detector with the same plan that has learnt elsewhere."""
         self._model(name)
         with self._store.writing() as connection:
             number = _write(connection, name, Change(IMPORT, by), other)
-        return self.append(name, Change(MERGE, by, note, source=number))
+        return self.append(name, Change(MERGE, by, source=number))
 
     def revert(
         self, name: str, number: int, *, by: str, note: str = "", within: Within | None = None
