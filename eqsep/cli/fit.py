@@ -415,9 +415,8 @@ def _row_names(spec: InputSpec, detector: Detector, known: _Known, rows: np.ndar
             )
             again = joined([part for _, part in found])  # with the columns that are left out
         table = again if again.num_rows == known.table.n_rows else table
-    names = dict(enumerate(inputs.row_names(table)))
     other = "row {}" if known.numbered else "a held-out row"
-    return [names.get(i) or other.format(i + 1) for i in rows.tolist()]
+    return inputs.row_names(table, rows, other=other)
 
 
 def _note(known: _Known, trial: Detector, n_train: int, n_test: int, unseen: Sequence[str]) -> str:

@@ -154,12 +154,13 @@ def naming_columns(ids: Iterable[str]) -> list[str]:
     return list((project and project.values.get("keep")) or [*ids][:1])
 
 
-def row_names(table: pa.Table) -> list[str]:
-    """What rows are called by these columns: "payment P-7, day 2026-01-02"; empty without any."""
-    return [
-        ", ".join(f"{c} {text_of(v)}".strip() for c, v in row.items() if v is not None)
-        for row in table.to_pylist()
-    ]
+def row_names(table: pa.Table, rows: np.ndarray, *, other: str = "row {}") -> list[str]:
+    """What rows are called by these columns: "payment P-7, day 2026-01-02"; `other` without any."""
+    found = table.take(pa.array(rows)).to_pylist() if table.num_columns else [{}] * len(rows)
+    said = (
+        ", ".join(f"{c} {text_of(v)}".strip() for c, v in r.items() if v is not None) for r in found
+    )
+    return [name or other.format(i + 1) for i, name in zip(rows.tolist(), said, strict=True)]
 
 
 def _check_groups(plan: Plan, more: Sequence[str], there: Sequence[str]) -> None:

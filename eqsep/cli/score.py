@@ -508,7 +508,7 @@ def _highest(
             short += alarm[np.flatnonzero(reader.short)].tolist()
             among = np.flatnonzero(alarm) if alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
-                said = "".join(row_names(table.select(kept).slice(i, 1)))
+                (said,) = row_names(table.select(kept), np.array([i]), other="")
                 row = f"row {done + i + 1}" + f" ({said})" * bool(said)
                 verdict = _verdict(model, kind[i], probability[i]) if alarm[i] else "passes"
                 held.append((score[i], kind[i], f"{row}: {verdict}", rows.take(np.array([i]))))

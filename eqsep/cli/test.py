@@ -172,14 +172,13 @@ def assess_files(
         alarm = detector.model_.scores(rows.take(short)) > detector.threshold_
         inputs.note_short_windows(windows, alarm.tolist())
     called = [name for name in called if name in table.column_names]
-    names = dict(enumerate(inputs.row_names(table.select(called))))
     return assessment_report(
         detector,
         rows.take(known),
         kind[known],
         review=review.review(table.take(pa.array(known))),
         notes=notes,
-        names=[names.get(i) or f"row {i + 1}" for i in known.tolist()],
+        names=inputs.row_names(table.select(called), known),
     )
 
 
