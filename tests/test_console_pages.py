@@ -14,7 +14,6 @@ from fastapi.testclient import TestClient
 from sqlalchemy import delete, insert, select
 
 from eqsep.evaluation.promises import Share
-from eqsep.monitor import ColumnShift
 from eqsep.serve import schema
 from eqsep.serve.alarms import Filter
 from eqsep.serve.console.pages import Assets, certainty
@@ -156,8 +155,8 @@ def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_coun
     console, client, monkeypatch
 ):
     status = console.ws.watching.status("pumps")
-    moves = [ColumnShift("heat", -6.0, "lower, around 2 (was 3)"), ColumnShift("load", 2.0)]
-    seen = replace(status, shifts=moves, far=4.6, banner=None)
+    told = {"heat": "lower, around 2 (was 3)", "load": ""}
+    seen = replace(status, shifts=[("heat", -6.0), ("load", 2.0)], told=told, far=4.6, banner=None)
     monkeypatch.setattr("eqsep.serve.watching.Watching.status", lambda *_: seen)
     page = client.get("/m/pumps/watch").text
     assert re.findall(r"<td>(moved|within chance)</td>", page) == ["moved", "within chance"]

@@ -20,7 +20,7 @@ from eqsep.detector import Config
 from eqsep.detector.model import Model
 from eqsep.detector.namer import Judges
 from eqsep.errors import UserError
-from eqsep.monitor import ColumnShift, Recent, Watched
+from eqsep.monitor import Recent, Watched
 from eqsep.serve import alarms, schema, watching
 from eqsep.serve import intake as intakes
 from eqsep.serve import ledger as ledgers
@@ -709,8 +709,8 @@ def test_rows_that_drift_raise_the_banner_and_a_new_version_begins_anew(work):
     assert "no longer look like the rows learnt" in status.banner
     assert (status.evidence, status.martingale >= 100) == ("strong", True)
     assert before <= status.drift_since <= time.time()
-    assert status.shifts[0].column == "x"
-    assert re.fullmatch(r"higher, around [\d.]+ \(was -?[\d.]+\)", status.shifts[0].told)
+    assert status.shifts[0][0] == "x"
+    assert re.fullmatch(r"higher, around [\d.]+ \(was -?[\d.]+\)", status.told["x"])
     assert sum(minute.rows for minute in status.per_minute) == status.rows == 800
     work.ledger.learn("pump", Lesson(rows_at((0, 5), 1), ["spill"], True), by="ada")
     anew = work.watching.status("pump")
@@ -734,8 +734,7 @@ def test_many_anomalies_are_no_drift_and_very_many_are_doubted(work):
 
 def test_a_column_that_has_moved_is_named_next_to_the_scores(work):
     taken(work, rows_at((0, 0), 300, rng=np.random.default_rng(5), spread=1))
-    shifts = [ColumnShift("x", 5.2), ColumnShift("y", -1.0)]
-    status = replace(work.watching.status("pump"), shifts=shifts, far=4.9)
+    status = replace(work.watching.status("pump"), shifts=[("x", 5.2), ("y", -1.0)], far=4.9)
     note = "The scores of rows without an alarm have not changed, but x has moved: look at it."
     assert watching._advice(status, None) == {"note": note}
     recent = Recent(rows=1000, alarms=90, too_many=True, far=4.9, moved=())

@@ -253,7 +253,7 @@ class Notices:
         if DRIFT in wanted.events:
             watch = self._watching.status(name)
             if watch.drift_since is not None and watch.drift_since >= row.at:
-                shifts = [one.column for one in watch.shifts[:3]]
+                shifts = [column for column, _ in watch.shifts[:3]]
                 content = {"since": watch.drift_since, "columns": shifts, "message": watch.banner}
                 yield DRIFT, str(watch.version), content
 

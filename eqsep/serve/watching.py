@@ -15,7 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from eqsep.detector import Detector
 from eqsep.detector.model import Verdicts
 from eqsep.errors import UserError
-from eqsep.monitor import ColumnShift, Monitor, Recent, Watched
+from eqsep.monitor import Monitor, Recent, Watched
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Store, now
@@ -62,7 +62,8 @@ class Watch:
     martingale: float | None  # the highest capital of a bet on drift that began with 1
     broken_at: int | None  # the row of the episode at which it became strong
     too_many: bool  # whether more of the last rows raised an alarm than the promise allows
-    shifts: list[ColumnShift]  # of columns, the farthest first
+    shifts: list[tuple[str, float]]  # columns with moved means, in standard errors, farthest first
+    told: dict[str, str]  # how each of these has moved, in words
     far: float | None  # the standard errors beyond which a column has moved
     per_minute: list[Minute]  # the last hours, of all versions
     banner: str | None = None  # what is wrong
@@ -78,7 +79,7 @@ class Watch:
     def moved(self) -> list[str]:
         """The columns that have moved, the farthest first."""
         far = math.inf if self.far is None else self.far
-        return [one.column for one in self.shifts if abs(one.standard_errors) > far]
+        return [column for column, errors in self.shifts if abs(errors) > far]
 
     @property
     def is_early(self) -> bool:
@@ -160,7 +161,8 @@ class Watching:
             martingale=None if worst is None else worst.watched.highest,
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
-            shifts=shifts,
+            shifts=[(shift.column, shift.standard_errors) for shift in shifts],
+            told={shift.column: shift.told for shift in shifts},
             far=None if recent is None or recent.unjudged else recent.far,
             per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
@@ -221,7 +223,7 @@ def evidence_of(seen: Watched) -> str:
 def _advice(watch: Watch, recent: Recent | None) -> dict[str, Any]:
     """What is wrong, if anything, what to do, and what to know where nothing is wrong."""
     if watch.broken_at is not None:
-        moved = ", ".join(one.column for one in watch.shifts[:3])
+        moved = ", ".join(column for column, _ in watch.shifts[:3])
         broken = "Rows without an alarm no longer look like the rows learnt"
         if watch.promised is not None:
             broken += f": the promised false-alarm rate of {watch.promised:.1%} does not hold"
