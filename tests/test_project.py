@@ -430,7 +430,7 @@ def test_init_looks_for_leaks_of_the_likeliest_label_too(tmp_path):
     rows = [f"{i * i % 17},{int(cut == 'Poor')},{cut}" for i, cut in enumerate(cuts)]
     (tmp_path / "t.csv").write_text("\n".join(["x,repaired,cut", *rows]))
     drafted = run("init", tmp_path / "t.csv").stdout
-    assert '# label = "cut"  # CHECK: the last column may hold labels\n' in drafted
+    assert '# label = "cut"  # CHECK: may hold labels: Ideal (360), Poor (40)\n' in drafted
     assert (
         '# normal = "..."  # CHECK: choose the label of normal rows: Ideal (360), Poor' in drafted
     )
@@ -709,7 +709,7 @@ def test_init_counts_labels_as_a_fit_does_and_shows_other_candidates(tmp_path):
     text = draft(tmp_path, "x,status,cause", rows)
     assert 'label = "status"  # OK (45), bad (15)' in text
     assert '\nnormal = "OK"  # the label of normal rows, by its name' in text
-    assert '# or label = "cause"?  # heart (20), liver (20), lungs (20)' in text
+    assert '# CHECK: or label = "cause"?  heart (20), liver (20), lungs (20)' in text
     text = draft(tmp_path, "x,status,cause", rows, "--label", "cause")
     assert '\nlabel = "cause"  # heart (20)' in text
     assert "or label" not in text
@@ -739,8 +739,58 @@ def test_init_ranks_columns_that_may_hold_labels_and_names_the_second(
     values = [columns[name] for name in header.split(",")]
     rows = [(i % 9 / 2, *(kinds[i % len(kinds)] for kinds in values)) for i in range(120)]
     text = draft(tmp_path, f"x,{header}", rows)
-    assert re.search(rf'^label = "{label}"  # .*  # CHECK: or "{other}"\?$', text, re.MULTILINE)
+    assert re.search(rf'^label = "{label}"  #.*\n# CHECK: or label = "{other}"\?  ', text, re.M)
     assert "CHECK: or" not in draft(tmp_path, f"x,{header}", rows, "--label", label)
+
+
+@pytest.mark.parametrize(
+    ("header", "named"),
+    [
+        ("default,x,student", ["student", "default"]),
+        ("default,student,x", ["default", "student"]),
+        ("purchase,x,student,store", ["purchase", "student", "store"]),
+        ("x,student,y", ["student"]),
+        ("marital_status,x,income", ["marital_status", "income"]),
+        ("purchase,x,student,state", ["state"]),
+        ("host,x,y", []),  # a group
+    ],
+)
+def test_init_names_all_columns_that_may_hold_labels_if_none_is_clear(header, named, tmp_path):
+    columns = {
+        "default": ["No", "No", "Yes"],
+        "student": ["No", "Yes"],
+        "purchase": ["CH", "MM"],
+        "store": [0, 2, 1],
+        "marital_status": ["single", "wed"],
+        "income": ["<=50K", ">50K", "<=50K"],
+        "state": ["ok", "ok", "bad"],
+        "host": ["a1", "b2"],
+        **dict.fromkeys("xy", np.random.default_rng(0).normal(size=90)),
+    }
+    values = [columns[name] for name in header.split(",")]
+    text = draft(tmp_path, header, [[v[i % len(v)] for v in values] for i in range(90)])
+    assert re.findall('label = "(.*?)"', text) == named
+    clear = [named[0]] if named[:1] in (["state"], ["marital_status"]) else []
+    assert re.findall('^label = "(.*?)"', text, re.MULTILINE) == clear
+    assert re.findall('^# CHECK: or label = "(.*?)"', text, re.MULTILINE) == named[1:]
+
+
+@pytest.mark.parametrize(
+    ("labels", "sure"),
+    [
+        ([0, 0, 1], True),
+        ([0, 1, 1], False),  # 0 is benign or malignant
+        ([0, 0, 0, 1, 2], True),
+        (range(10), False),  # digits
+        ([0, "leak", "worn"], True),
+    ],
+)
+def test_init_is_sure_that_0_is_normal_only_if_most_rows_have_it(labels, sure, tmp_path):
+    rows = [(i * i % 97, labels[i % len(labels)]) for i in range(200)]
+    text = draft(tmp_path, "x,target", rows)
+    assert ('normal = "0"  # the label of normal rows, as 0 usually is' in text) == sure
+    guess = '# normal = "0"  # CHECK: eqsep fit takes 0 for normal unless you name another label: '
+    assert (guess in text) != sure
 
 
 def test_init_does_not_take_any_truth_values_for_labels(tmp_path):
