@@ -338,7 +338,7 @@ def arrow_file(path: str, kind: str) -> ArrowFile:
                 f"that it is complete."
             )
     data = dataset.dataset(path, format=kind)
-    text.check_once(data.schema.names, path)
+    text.check_once(data.schema.names, path, topic="")
     return ArrowFile(path, data)
 
 

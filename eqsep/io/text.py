@@ -549,10 +549,10 @@ def _text(value: Any) -> str | None:
     return _TRUTHS[value] if isinstance(value, bool) else json.dumps(value)
 
 
-def check_once(columns: Sequence[str], name: str) -> None:
+def check_once(columns: Sequence[str], name: str, *, topic: str = "repeated_names") -> None:
+    """Refuse two columns of one name: a hint for text is that these may be values."""
     twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
-        raise UserError(
-            f"{name} has more than one column {quoted(twice)}: rename them, or say that it has "
-            f"no header if its first line holds values."
-        )
+        hint = "Rename them"
+        hint += ", or pass header=False if the first line holds values." if topic else "."
+        raise UserError(f"{name} has more than one column {quoted(twice)}.", hint=hint, topic=topic)
