@@ -223,7 +223,8 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "DependentRowsWarning": (
         lambda: check_dependence(sensors(), np.zeros(400, dtype=int)),
-        "runs, machines or days with --group COLUMN, or that of times with --time COLUMN.",
+        "runs, machines or days with --group COLUMN, or that of times with --time COLUMN. If the "
+        "rows are independent and only sorted, the rate holds: shuffle them to end this warning.",
     ),
     "DriftWarning": (drifting, "leave out columns that do not matter with --drop."),
     "TimeOrderWarning": (

@@ -433,7 +433,8 @@ HINTS = {  # by topic, made of the message's fields
     "none_selected": "Add normal rows, pass fewer rows at a time, or allow a higher --fdr.",
     "short_memory": "Add normal rows, or allow a higher --fdr.",
     "DependentRowsWarning": "Name the column of runs, machines or days with --group {group}, or "
-    "that of times with --time {time}.",
+    "that of times with --time {time}. If the rows are independent and only sorted, the rate "
+    "holds: shuffle them to end this warning.",
     "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
     "TimeOrderWarning": "Name the column of runs or machines with --group COLUMN.",
     "lost_groups": "They are not in the files: this model can learn and forget only in Python.",
