@@ -19,7 +19,7 @@ from eqsep.checks import FEWEST_TIMES, TIME_WORDS, counting_columns, leaking_col
 from eqsep.cli.console import Screen, arg, flag, opt, print_warnings
 from eqsep.cli.inputs import folded, is_usual_normal
 from eqsep.cli.options import reads_tables
-from eqsep.cli.project import ENDING, NAME, Project
+from eqsep.cli.project import ENDING, NAME, Project, current_project
 from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
@@ -55,6 +55,7 @@ _RESTARTS = 0.05  # of the rows: at most so often times start again, with a new 
 _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
 _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
 _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
+_KNOWN_BEFORE = "Known before? Then remove this line"
 _LATER = "later rows lie beyond it; remove this line if it matters"
 _FIRST, _LAST = 0.2, 0.3  # what the place of texts adds to their likeness to labels
 _MOST_LABELS = 50
@@ -89,13 +90,15 @@ def init(
             *_layout_lines(rows, layout, path.parent),
         ]
         text = "\n".join(lines).rstrip() + "\n"
+        outer = current_project.set(Project(path, {}))  # hints of notes name its keys
+    current_project.reset(outer)
     with written_whole(path) as file:
         file.write(text.encode())
     Project.read(path)
     console = Screen()
     console.print(text, markup=False, soft_wrap=True)
-    do = "Choose the label of normal rows in it" if "\n# normal" in text else "Check it"
-    do = "Name the column of labels in it, if there is one" if "\n# label" in text else do
+    do = "Decide on its lines marked CHECK" if "# CHECK" in text else "Check it"
+    do = "Name the column of labels in it, if there is one" if "\n# label:" in text else do
     console.print(f"Wrote {path}. {do}, then run: eqsep fit {' '.join(rows)}", markup=False)
 
 
@@ -104,7 +107,7 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     likeness, likely = found[0] if found else (0, None)
     labels = likely if likeness > 1 else None
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
-    yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
+    yield f"model = {_quoted(model)}  # the file that eqsep fit writes, in this folder"
     yield ""
     counts = Counter[str]() if likely is None else _label_counts(likely)
     normal, is_sure = _normal(counts) if counts else ("", False)
@@ -133,7 +136,7 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         if n_without := rows.n_rows - counts.total():
             rest = f"if these are all anomalies, and the {n_without:,} rows without a label are not"
             yield f'# normal = "normal"  # {rest}'
-        else:
+        elif len(counts) > 2:
             yield "# Several labels may be normal: a list of them."
     yield ""
     if likely is None:
@@ -157,7 +160,8 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     groups = {c.name: "" for c in others if _may_be_group(c, rows.n_rows)}
     ids = [c for c in others if c.name in drops.keys() - {*times, *groups}]
     groups |= {c.name: why for c in ids if (why := _shared(c))}
-    which = {*drops, *times[:1], *groups} - {*parts}
+    leaks = {name for name, why in drops.items() if why.endswith(_KNOWN_BEFORE)}
+    which = {*drops, *times[:1], *groups} - {*parts} - leaks
     kept = [column.name for column in others if column.name in which]
     if kept:
         yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"
@@ -181,7 +185,7 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         name, why = next(iter(groups.items()))
         yield f"# group = {_quoted(name)}  # {why}{alike}; not learnt"
     else:
-        yield f"# group: no column by its name; name one {alike}"
+        yield f"# group: no column found by its name; name one {alike}"
     yield "# window = 10  # sensors: add mean, deviation and slope of the last rows of a run"
     yield ""
     rate = next((rate for rate in _RATES if n_normal // 2 >= 1 / rate - 1), _RATES[-1])
@@ -259,8 +263,8 @@ def _sample(paths: list[str], layout: Layout, *, label: str | None) -> tuple[Tab
     unread = [f"{name}={word}" for name, words in mixed.items() for word in words]
     if unread:
         shown = ", ".join(f"{quoted(words, most=3)} in {name!r}" for name, words in mixed.items())
-        message = f"Words among numbers or dates: {shown}"
-        warn(Note(f"{message}. If they are missing values, say so with missing in the file."))
+        message = f"Words among numbers or dates: {shown}. eqsep fit stops at them."
+        warn(Note(f"{message} If they are missing values, list them under missing in the file."))
     rows = understood(written, replace(layout, missing=(*(layout.missing or ()), *unread) or None))
     return read_table(rows, name="eqsep init"), unread
 
@@ -347,8 +351,10 @@ def _drops(
         for found in leaking_columns(replace(rows, columns=[*signs, *kept]), code, kinds):
             name = found.fields["column"]
             leak = found.message.removeprefix(f"Column {name!r} alone ").rstrip(".")
-            where = drops if name in drops else hints
-            where[name] = f"{doubt}{leak}. Known only afterwards? Then drop it"
+            if name in drops:
+                drops[name] = f"{doubt}{leak}. {_KNOWN_BEFORE}"
+            else:
+                hints[name] = f"{doubt}{leak}. Known only afterwards? Then drop it"
     return drops, hints
 
 
