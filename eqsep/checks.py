@@ -615,7 +615,10 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
         f"machine or time{looks}."
     )
     groups, time = (repr(fields[role]) if role in fields else "" for role in ("group", "time"))
-    hint = f"Pass groups={groups}, which of these each row is from, or time={time}."
+    hint = (
+        f"Pass groups={groups}, which of these each row is from, or time={time}. If the rows are "
+        f"independent and only sorted, the rate holds: shuffle them to end this warning."
+    )
     return [Finding(DependentRowsWarning, message, hint, fields)]
 
 

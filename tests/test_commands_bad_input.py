@@ -241,7 +241,7 @@ CASES = {
     ),
     "duplicate columns": (
         lambda c: c.fit(c.file("bad.csv", ROWS.replace("shape", "size"))),
-        "more than one column 'size'",
+        "more than one column 'size'. Rename them, or pass --no-header if the first line holds v",
     ),
     "mixed types": (lambda c: c.fit(mixed(c)), "'size' holds numbers and also 'broken'"),
     "word for a number": (

@@ -370,6 +370,21 @@ def test_rows_that_follow_each_other_are_said_and_the_option_is_named(name):
         detector().fit(rows, time=np.arange(600))
 
 
+def test_the_promise_holds_for_independent_rows_that_are_sorted_and_shuffling_ends_the_warning():
+    alarms = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows, new = rng.normal(size=(400, 2)), rng.normal(size=(2000, 2))
+        rows = rows[np.argsort(rows[:, 0])] + 0.01 * rng.normal(size=(400, 2))
+        with pytest.warns(DependentRowsWarning, match="only sorted, the rate holds: shuffle them"):
+            by_order = detector(false_alarm_rate=0.1).fit(rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DependentRowsWarning)
+            shuffled = detector(false_alarm_rate=0.1).fit(rng.permutation(rows))
+        alarms.append([fitted.predict(new).mean() for fitted in (by_order, shuffled)])
+    assert (np.mean(alarms, axis=0) < 0.1 + 2 * np.std(alarms, axis=0) / 20**0.5).all()
+
+
 def test_a_slow_sensor_is_not_taken_for_a_group():
     rows = pd.DataFrame(sensors(600), columns=list("abcd"))
     slow = np.repeat(np.random.default_rng(0).normal(size=120), 5)  # every fifth row
@@ -403,11 +418,11 @@ def test_the_hint_names_the_column_that_looks_like_times():
     code = np.zeros(600, dtype=int)
     (found,) = check_dependence(read_table(rows, name="Detector"), code)
     assert "(column 'year', which never decreases, looks like it)" in found.message
-    assert found.hint == "Pass groups=, which of these each row is from, or time='year'."
+    assert "each row is from, or time='year'. If" in found.hint
     dated = rows.assign(at=pd.date_range("2001-01-01", periods=600))
     (found,) = check_dependence(read_table(dated, name="Detector"), code)
     assert "(column 'at' looks like it)" in found.message
-    assert found.hint == "Pass groups=, which of these each row is from, or time='at'."
+    assert "each row is from, or time='at'. If" in found.hint
 
 
 def test_a_process_in_order_is_said_to_follow_itself_and_shuffled_rows_never_are():

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from eqsep import Detector
 from eqsep.detector import Config
@@ -323,3 +324,14 @@ def test_a_word_for_a_missing_label_makes_no_other_word_one(tmp_path):
     path.write_text("heat,kind\n1,none\n2,-1\n3,na\n")
     found = quiet(read_table, path, label="kind", missing=["kind=-1"])
     assert found.column("kind").to_pylist() == ["none", None, "na"]
+
+
+def test_a_name_of_two_columns_is_refused_and_values_only_in_text_may_be_the_reason(tmp_path):
+    table = pa.table([[1], [2]], names=["a", "a"])
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(UserError, match=r"more than one column of the same name: rename them\.$"):
+        read_table(tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("tcp,tcp,a\nudp,tcp,b\n")
+    with pytest.raises(UserError, match=r"or pass header=False if the first line holds values\.$"):
+        read_table(tmp_path / "t.csv")
+    assert quiet(read_table, tmp_path / "t.csv", header=False).num_rows == 2

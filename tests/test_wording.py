@@ -30,7 +30,7 @@ from eqsep.evaluation.assessment import Review
 from eqsep.io.dialect import Layout
 from eqsep.io.files import mixed_columns
 from eqsep.io.inference import understood
-from eqsep.io.text import not_divided
+from eqsep.io.text import check_once, not_divided
 from eqsep.labels import read_labels, read_row_labels
 from eqsep.monitor import OnlineSelector
 from eqsep.tables import TableEncoder
@@ -223,7 +223,8 @@ SAID = {  # how each topic comes about, and words of the command on it
     ),
     "DependentRowsWarning": (
         lambda: check_dependence(sensors(), np.zeros(400, dtype=int)),
-        "runs, machines or days with --group COLUMN, or that of times with --time COLUMN.",
+        "runs, machines or days with --group COLUMN, or that of times with --time COLUMN. If the "
+        "rows are independent and only sorted, the rate holds: shuffle them to end this warning.",
     ),
     "DriftWarning": (drifting, "leave out columns that do not matter with --drop."),
     "TimeOrderWarning": (
@@ -259,6 +260,10 @@ SAID = {  # how each topic comes about, and words of the command on it
         two_mixed,
         "If these are missing values, pass --missing 'A=M' --missing 'B=M'.",
     ),
+    "repeated_names": (
+        lambda: check_once(["1.5", "1.5", "3"], "t.csv"),
+        "Rename them, or pass --no-header if the first line holds values.",
+    ),
     "ragged_row": (
         lambda: not_divided("t.csv", "CSV parse error: Expected 2 columns, got 3: 1,2,3"),
         "set such rows aside with --bad-rows FILE.",
@@ -288,7 +293,7 @@ def messages(made):
 def options():
     """All options of the command and its parts."""
     params = (param for command in all_commands().values() for param in command.params)
-    return {word for param in params for word in param.opts}
+    return {word for param in params for word in [*param.opts, *param.secondary_opts]}
 
 
 def test_every_hint_has_its_case_below():
@@ -331,6 +336,7 @@ IN_PROJECT = {
     "mixed_columns": "If these are missing values, add 'A=M', 'B=M' to missing in eqsep.toml.",
     "no_label": "Leave out label in eqsep.toml to learn all rows",
     "no_windows": "Leave out window in eqsep.toml.",
+    "repeated_names": "or set header = false in eqsep.toml if the first line holds values.",
     "ragged_row": 'set such rows aside with bad_rows = "FILE" in eqsep.toml.',
     "which_normal": 'Name the normal one: normal = "b" in eqsep.toml, if that is it.',
 }

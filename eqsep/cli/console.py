@@ -433,7 +433,8 @@ HINTS = {  # by topic, made of the message's fields
     "none_selected": "Add normal rows, pass fewer rows at a time, or allow a higher --fdr.",
     "short_memory": "Add normal rows, or allow a higher --fdr.",
     "DependentRowsWarning": "Name the column of runs, machines or days with --group {group}, or "
-    "that of times with --time {time}.",
+    "that of times with --time {time}. If the rows are independent and only sorted, the rate "
+    "holds: shuffle them to end this warning.",
     "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
     "TimeOrderWarning": "Name the column of runs or machines with --group COLUMN.",
     "lost_groups": "They are not in the files: this model can learn and forget only in Python.",
@@ -452,6 +453,7 @@ HINTS = {  # by topic, made of the message's fields
     "(--categorical). If these are missing values, pass --missing {word}.",
     "missing_names": "To keep a word as a name, pass --categorical {column!r}{others}.",
     "none_is_name": "If it is a missing value, pass --missing {word!r}.",
+    "repeated_names": "Rename them, or pass --no-header if the first line holds values.",
     "ragged_row": "Correct it, or set such rows aside with --bad-rows FILE.",
     "damaged_watch": "Pass another --state file, which is then created.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss, or neither.",
@@ -496,6 +498,8 @@ def for_project(hint: str) -> str:
 def _as_key(project: Project, option: re.Match[str]) -> str:
     """An option in a hint, with the words around it, as a key of the project file."""
     before, key, value = option[1] or "", option[2].replace("-", "_"), option[3]
+    if key.startswith("no_"):
+        key, value = key[3:], "false"
     if key not in KEYS or (before.lower() == "leave out " and key not in project.values):
         return option[0]
     where = f"in {project.path.name}"

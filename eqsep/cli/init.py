@@ -1,6 +1,7 @@
 """`eqsep init`: a look at a table, and a project file with a comment for each line."""
 
 import json
+import math
 import os
 import warnings
 from collections import Counter
@@ -8,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +19,13 @@ from eqsep.checks import FEWEST_TIMES, TIME_WORDS, counting_columns, leaking_col
 from eqsep.cli.console import Screen, arg, flag, opt, print_warnings
 from eqsep.cli.inputs import folded, is_usual_normal
 from eqsep.cli.options import reads_tables
-from eqsep.cli.project import ENDING, NAME, Project
+from eqsep.cli.project import ENDING, NAME, Project, current_project
 from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
 from eqsep.io.files import chosen, files_of, joined, mixed_columns, no_rows, open_file, pieces
 from eqsep.io.inference import understood
+from eqsep.io.notation import is_number
 from eqsep.io.streams import WESTERN, decoded, raw_stream
 from eqsep.io.text import CsvFile
 from eqsep.labels import usual_normal
@@ -52,7 +55,9 @@ _RESTARTS = 0.05  # of the rows: at most so often times start again, with a new 
 _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
 _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
 _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
+_KNOWN_BEFORE = "Known before? Then remove this line"
 _LATER = "later rows lie beyond it; remove this line if it matters"
+_FIRST, _LAST = 0.2, 0.3  # what the place of texts adds to their likeness to labels
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _MANY_LABELS = 20  # kinds: more are less likely
@@ -85,54 +90,54 @@ def init(
             *_layout_lines(rows, layout, path.parent),
         ]
         text = "\n".join(lines).rstrip() + "\n"
+        outer = current_project.set(Project(path, {}))  # hints of notes name its keys
+    current_project.reset(outer)
     with written_whole(path) as file:
         file.write(text.encode())
     Project.read(path)
     console = Screen()
     console.print(text, markup=False, soft_wrap=True)
-    do = "Choose the label of normal rows in it" if "\n# normal" in text else "Check it"
-    do = "Name the column of labels in it, if there is one" if "\n# label" in text else do
+    do = "Decide on its lines marked CHECK" if "# CHECK" in text else "Check it"
+    do = "Name the column of labels in it, if there is one" if "\n# label:" in text else do
     console.print(f"Wrote {path}. {do}, then run: eqsep fit {' '.join(rows)}", markup=False)
 
 
 def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
-    likeness = [(_likeness(column), i) for i, column in enumerate(rows.columns)]
-    ranked = [rows.columns[i] for found, i in sorted(likeness, reverse=True) if found > 1]
-    if label is not None:
-        ranked = [column for column in rows.columns if column.name == label]
-    labels, second = [*ranked, None, None][:2]
+    found = _candidates(rows, label)
+    likeness, likely = found[0] if found else (0, None)
+    labels = likely if likeness > 1 else None
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
-    yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
+    yield f"model = {_quoted(model)}  # the file that eqsep fit writes, in this folder"
     yield ""
-    last = rows.columns[-1]
-    has_few = _may_be_labels(last, most=_FEW_LABELS)
-    likely = last if labels is None and has_few else labels
     counts = Counter[str]() if likely is None else _label_counts(likely)
     normal, is_sure = _normal(counts) if counts else ("", False)
     n_normal = rows.n_rows
     if likely is None:
         yield "# label: no column looks like labels; without one, all rows are normal"
     elif labels is None:
-        yield f"# label = {_quoted(likely.name)}  # CHECK: the last column may hold labels"
+        yield f"# label = {_quoted(likely.name)}  # CHECK: may hold labels: {_shown(counts)}"
     else:
         n_normal = counts.get(normal, rows.n_rows)
-        check = "" if second is None else f"  # CHECK: or {_quoted(second.name)}?"
-        yield f"label = {_quoted(labels.name)}  # {_shown(counts)}{check}"
+        yield f"label = {_quoted(labels.name)}  # {_shown(counts)}"
+    for likeness, other in found[1 : _SHOWN_LABELS + 1]:
+        kinds = _label_counts(other)
+        has_more = len(counts) == 2 < len(kinds) and likeness > _FIRST  # texts in the last column
+        if likeness > 1 or has_more or not (is_sure and labels):
+            yield f"# CHECK: or label = {_quoted(other.name)}?  {_shown(kinds)}"
     if is_sure:
         on = "# " * (labels is None)
-        yield f"{on}normal = {_quoted(normal)}  # the label of normal rows, by its name"
+        why = "as 0 usually is" if normal == "0" else "by its name"
+        yield f"{on}normal = {_quoted(normal)}  # the label of normal rows, {why}"
+    elif normal == "0":
+        why = "eqsep fit takes 0 for normal unless you name another label"
+        yield f'# normal = "0"  # CHECK: {why}: {_shown(counts)}'
     elif counts:
         yield f'# normal = "..."  # CHECK: choose the label of normal rows: {_shown(counts)}'
         if n_without := rows.n_rows - counts.total():
             rest = f"if these are all anomalies, and the {n_without:,} rows without a label are not"
             yield f'# normal = "normal"  # {rest}'
-        else:
+        elif len(counts) > 2:
             yield "# Several labels may be normal: a list of them."
-    if labels is not None and label is None and len(counts) == 2:
-        for other in (column for column in rows.columns if column is not labels):
-            is_last = other is last and other.kind == "text" and _may_be_labels(other)
-            if (_likeness(other) > 1 or is_last) and len(kinds := _label_counts(other)) > 2:
-                yield f"# or label = {_quoted(other.name)}?  # {_shown(kinds)}"
     yield ""
     if likely is None:
         yield "# Columns to leave out: ids and dates. With a label, eqsep fit warns of columns that"
@@ -155,7 +160,8 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     groups = {c.name: "" for c in others if _may_be_group(c, rows.n_rows)}
     ids = [c for c in others if c.name in drops.keys() - {*times, *groups}]
     groups |= {c.name: why for c in ids if (why := _shared(c))}
-    which = {*drops, *times[:1], *groups} - {*parts}
+    leaks = {name for name, why in drops.items() if why.endswith(_KNOWN_BEFORE)}
+    which = {*drops, *times[:1], *groups} - {*parts} - leaks
     kept = [column.name for column in others if column.name in which]
     if kept:
         yield f"keep = {_quoted(kept)}  # written with the scores: which row it is"
@@ -179,7 +185,7 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         name, why = next(iter(groups.items()))
         yield f"# group = {_quoted(name)}  # {why}{alike}; not learnt"
     else:
-        yield f"# group: no column by its name; name one {alike}"
+        yield f"# group: no column found by its name; name one {alike}"
     yield "# window = 10  # sensors: add mean, deviation and slope of the last rows of a run"
     yield ""
     rate = next((rate for rate in _RATES if n_normal // 2 >= 1 / rate - 1), _RATES[-1])
@@ -257,8 +263,8 @@ def _sample(paths: list[str], layout: Layout, *, label: str | None) -> tuple[Tab
     unread = [f"{name}={word}" for name, words in mixed.items() for word in words]
     if unread:
         shown = ", ".join(f"{quoted(words, most=3)} in {name!r}" for name, words in mixed.items())
-        message = f"Words among numbers or dates: {shown}"
-        warn(Note(f"{message}. If they are missing values, say so with missing in the file."))
+        message = f"Words among numbers or dates: {shown}. eqsep fit stops at them."
+        warn(Note(f"{message} If they are missing values, list them under missing in the file."))
     rows = understood(written, replace(layout, missing=(*(layout.missing or ()), *unread) or None))
     return read_table(rows, name="eqsep init"), unread
 
@@ -271,27 +277,36 @@ def _label_counts(column: Column) -> Counter[str]:
     return Counter({one.most_common(1)[0][0]: one.total() for one in spelt.values()})
 
 
-def _may_be_labels(column: Column, *, most: int = _MOST_LABELS) -> bool:
-    return column.kind in ("text", "number", "boolean") and 1 < len(_label_counts(column)) <= most
+def _candidates(rows: Table, label: str | None) -> list[tuple[float, Column]]:
+    """How much columns look like labels, the likeliest first: above 1 clearly, above 0 maybe."""
+    if label is not None:
+        return [(math.inf, column) for column in rows.columns if column.name == label]
+    found = []
+    for column in rows.columns:
+        place = _LAST * (column is rows.columns[-1]) or _FIRST * (column is rows.columns[0])
+        likeness = _likeness(column, 0 if _may_be_group(column, rows.n_rows) else place)
+        if likeness > 1 or (likeness > 0 and len(_label_counts(column)) <= _FEW_LABELS):
+            found.append((likeness, column))
+    return sorted(found, key=itemgetter(0), reverse=True)
 
 
-def _likeness(column: Column) -> float:
-    """How much a column looks like labels, by its name and its values: above 1 it may hold them."""
-    if not _may_be_labels(column):
+def _likeness(column: Column, place: float) -> float:
+    """The sum for the name of a column, its values, and its place among the columns."""
+    counts = _label_counts(column) if column.kind in ("text", "number", "boolean") else {}
+    if not 1 < len(counts) <= _MOST_LABELS:
         return 0
-    counts = _label_counts(column)
-    values = set(counts)
     words = name_words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
-        likeness = 2 * (named and values == {"0", "1"}) + (named and words[0] in _LABEL_WORDS)
+        place = 0.1 * (place == _LAST) + 0.5 * (words[:1] != [] and words[0] in _LABEL_WORDS)
+        likeness = 2.0 * (named and counts.keys() == {"0", "1"})
     else:
-        texts = {text for text in values if folded(text) not in ("0", "false")}
+        texts = {text for text in counts if folded(text) not in ("0", "false")}
         may_mean = any(is_usual_normal(text) or folded(text) in _NORMAL_WORDS for text in texts)
         means = any(_means_normal(text, counts) for text in texts)
-        likeness = 2 * named + max(2 * means, may_mean)
-    missing = 1 - counts.total() / len(column.names()[1])
-    return likeness - missing / 2 - (len(counts) > _MANY_LABELS) / 4
+        likeness = 2 * named + max(2 * means, may_mean * (1 if named else 0.15))
+    missing = 1 - sum(counts.values()) / len(column.names()[1])
+    return (likeness + place) * (1 - missing / 4) - (len(counts) > _MANY_LABELS) / 4
 
 
 def _means_normal(label: str, counts: Mapping[str, int]) -> bool:
@@ -300,11 +315,12 @@ def _means_normal(label: str, counts: Mapping[str, int]) -> bool:
     return bool(usual_normal([label])) or (is_usual_normal(label) and is_most)
 
 
-def _normal(counts: Mapping[str, int]) -> tuple[str, bool]:
-    """The likeliest label of normal rows, and whether its name says so."""
+def _normal(counts: Counter[str]) -> tuple[str, bool]:
+    """The likeliest label of normal rows, and whether its name says so: 0 only if most have it."""
     usual = [label for label in counts if is_usual_normal(label)]
     if len(usual) == 1 and _means_normal(usual[0], counts):
-        return usual[0], True
+        is_most = 2 * counts[usual[0]] > counts.total()
+        return usual[0], is_most or not all(map(is_number, counts))
     return max(usual or counts, key=lambda label: counts[label]), False
 
 
@@ -335,8 +351,10 @@ def _drops(
         for found in leaking_columns(replace(rows, columns=[*signs, *kept]), code, kinds):
             name = found.fields["column"]
             leak = found.message.removeprefix(f"Column {name!r} alone ").rstrip(".")
-            where = drops if name in drops else hints
-            where[name] = f"{doubt}{leak}. Known only afterwards? Then drop it"
+            if name in drops:
+                drops[name] = f"{doubt}{leak}. {_KNOWN_BEFORE}"
+            else:
+                hints[name] = f"{doubt}{leak}. Known only afterwards? Then drop it"
     return drops, hints
 
 

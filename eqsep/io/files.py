@@ -326,7 +326,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def arrow_file(path: str, kind: str) -> ArrowFile:
-    """A Parquet or Arrow file; refused if it was cut off, or two columns have one name."""
+    """A Parquet or Arrow file; refused if it was cut off."""
     from pyarrow import dataset  # which imports pandas
 
     last = _LAST_BYTES[kind]
@@ -337,9 +337,7 @@ def arrow_file(path: str, kind: str) -> ArrowFile:
                 f"{path} cannot be read: it does not end as {kind.capitalize()} files do. Check "
                 f"that it is complete."
             )
-    data = dataset.dataset(path, format=kind)
-    text.check_once(data.schema.names, path)
-    return ArrowFile(path, data)
+    return ArrowFile(path, dataset.dataset(path, format=kind))
 
 
 def count_values(path: str) -> int:

@@ -185,6 +185,8 @@ def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) 
     if found is None:
         if "straddling" in reason:
             reason = "a row is longer than 1 MB, or a quote is never closed"
+        if "duplicate field" in reason:  # of Parquet and Arrow
+            return UserError(f"{name} has more than one column of the same name: rename them.")
         return UserError(f"{name} cannot be read: {reason}. Check that it is complete.")
     row, expected, got, text = found.groups()
     place = name if row is None else f"{name}, row {row}"
@@ -553,6 +555,7 @@ def check_once(columns: Sequence[str], name: str) -> None:
     twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise UserError(
-            f"{name} has more than one column {quoted(twice)}: rename them, or say that it has "
-            f"no header if its first line holds values."
+            f"{name} has more than one column {quoted(twice)}.",
+            hint="Rename them, or pass header=False if the first line holds values.",
+            topic="repeated_names",
         )
