@@ -48,9 +48,9 @@ def fewer(request):
 
     No project file is in use, even if commands of the file before have run in one.
     """
-    from eqsep.cli.project import current_project
+    from eqsep.cli.project import use_project
 
-    current_project.set(None)
+    use_project(None)
     name = request.path.name
     with (
         few_draws(),

@@ -17,6 +17,7 @@ from eqsep.detector.model import Verdicts
 from eqsep.detector.namer import KindSets, kind_text
 from eqsep.evaluation import NamesTried, Reliability
 from eqsep.evaluation.names import names_given, try_names
+from eqsep.persistence import load_model
 from eqsep.report.assessments import assessment_report
 from eqsep.report.page import _environment, html
 from eqsep.tables.reading import read_table
@@ -284,10 +285,13 @@ def test_commands_show_answers_with_the_label_column_and_call_normal_rows_as_the
     told = said("learn", model, *labels, seed=1)
     assert "145: 25 paid = no, 120 normal (yes)\n" in told
     assert "120 rows labelled yes are trusted" in told
-    assert "seen kinds  'no'\n" in said("info", model)
+    assert "seen kinds  paid = no\n" in said("info", model)
     told = said("explain", model, str(path), "--most", "1", seed=2)
-    assert "alarm, 'no' (the only seen kind); " in told
-    assert "  likeness to 'no': " in told
+    assert "alarm, paid = no (the only seen kind); " in told
+    assert "  likeness to paid = no: " in told
+    loaded = load_model(model)
+    loaded.with_model(replace(loaded.model_, label_column="")).save(model)
+    assert "seen kinds  'no'\n" in said("info", model), "in a file of version 0.1, or from Python"
 
 
 def test_two_models_that_name_alarms_have_two_headings():
