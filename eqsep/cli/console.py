@@ -435,6 +435,7 @@ HINTS = {  # by topic, made of the message's fields
     "DependentRowsWarning": "Name the column of runs, machines or days with --group {group}, or "
     "that of times with --time {time}.",
     "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
+    "growing_column": "Leave it out: --drop {column!r}, and fit again.",
     "TimeOrderWarning": "Name the column of runs or machines with --group COLUMN.",
     "lost_groups": "They are not in the files: this model can learn and forget only in Python.",
     "no_windows": "Leave out --window.",
