@@ -185,7 +185,7 @@ def _checked_new(
 ) -> list[str]:
     """Refuse rows that were learnt, or note that some were, or that this is unknown."""
     found = learnt_before(detector, rows, y)
-    kinds = {shown_kind(kind): one for kind, one in found.repeated_kinds.items()}
+    kinds = {repr(kind): one for kind, one in found.repeated_kinds.items()}
     if not kinds and (not found.checked or found.by_chance >= 1):
         return ["It is not known whether the model has learnt some of these rows."]
     parts = ({"normal": found} if found.exceeds_chance else {}) | kinds
