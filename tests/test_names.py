@@ -293,6 +293,10 @@ def test_commands_show_answers_with_the_label_column_and_call_normal_rows_as_the
     told = said("explain", model, str(path), "--most", "1", seed=2)
     assert "alarm, paid = no (the only seen kind); " in told
     assert "  likeness to paid = no: " in told
+    page = tmp_path / "t.html"
+    told = said("test", model, str(path), "--label", "paid", "--report", str(page), seed=2)
+    assert "of paid = no, the only kind" in told
+    assert "of paid = no, the only kind" in page.read_text()
     loaded = load_model(model)
     loaded.with_model(replace(loaded.model_, label_column="")).save(model)
     assert "seen kinds  'no'\n" in said("info", model), "in a file of version 0.1, or from Python"

@@ -249,6 +249,7 @@ def test_evaluate_writes_a_report(rows):
     for word in ("names right", "a random forest", "sets of kinds", "Alarms named unseen"):
         assert word in result.stdout
     assert "The same without kind = 7: " in read.whole
+    assert "Ahead or behind" not in read.whole  # of one method
 
 
 def test_the_page_of_an_evaluation_says_what_could_not_be_measured(rows):
