@@ -48,9 +48,9 @@ def fewer(request):
 
     No project file is in use, even if commands of the file before have run in one.
     """
-    from eqsep.cli.project import use_project
+    from eqsep.cli.project import current_project
 
-    use_project(None)
+    current_project.set(None)
     name = request.path.name
     with (
         few_draws(),

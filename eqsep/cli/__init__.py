@@ -13,7 +13,15 @@ from typer.main import get_command
 
 from eqsep import __version__
 from eqsep.cli.console import CommandGroup, Screen, debugging, flag, verbose
-from eqsep.cli.project import COLUMN_LISTS, ENDING, NAME, Project, quoted_column, use_project
+from eqsep.cli.project import (
+    COLUMN_LISTS,
+    ENDING,
+    NAME,
+    Project,
+    current_project,
+    label_column,
+    quoted_column,
+)
 from eqsep.errors import UserError
 
 COMMANDS = {  # a function or an app of a module, and what `eqsep --help` shows of it
@@ -57,14 +65,15 @@ class _Commands(CommandGroup):
         found: Any = super().resolve_command(ctx, args)  # fails for an unknown command
         name, _, words = found
         command = self.plain(load(name), ctx)
-        use_project(None)
+        current_project.set(None)
+        label_column.set(None)
         project = None if name == "init" else _project_near(words)
         if project is None:
             _check_model_named(name, words)
         else:
             defaults = option_defaults(project, name, words)
             said = {*_not_used(command, words, defaults), *project.values.keys() - defaults.keys()}
-            use_project(replace(project, overruled=said))
+            current_project.set(replace(project, overruled=said))
             ctx.default_map = {name: defaults | {"run": defaults}}  # of eqsep serve run
             words = with_model(project, name, words)
         return name, command, words

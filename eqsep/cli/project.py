@@ -114,12 +114,6 @@ current_project: ContextVar[Project | None] = ContextVar("current_project", defa
 label_column: ContextVar[str | None] = ContextVar("label_column", default=None)
 
 
-def use_project(project: Project | None) -> None:
-    """Start a command with this project; its label column is not known yet."""
-    current_project.set(project)
-    label_column.set(None)
-
-
 def known_label() -> str | None:
     """The label column of the command, of its model, or of the project."""
     project = current_project.get()
