@@ -43,7 +43,7 @@ _MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
 _WHOLE_KIND, _MARKED_SHARE = 0.9, 1 / 8
 _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
 # Above the threshold, at least: with fewer, less than half of new anomalies are.
-HELD_OUT, LEARNT = "held-out anomalies", "anomalies sampled from the training rows"
+HELD_OUT, LEARNT = "held-out anomalies", "learnt anomalies kept in the model"
 MADE_UP = "made-up rows"  # far out in every column
 _LEAST_ABOVE = {HELD_OUT: 0.5, LEARNT: 0.65, MADE_UP: 0.5}
 _SCORED = 10  # anomalies: fewer tell little of how many are caught

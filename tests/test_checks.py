@@ -238,10 +238,10 @@ def test_that_rows_with_nothing_but_strange_values_raise_no_alarm_is_said():
     """Of anomalies too few raise one at any rate; of absurd rows all do at some rate."""
     (found,) = few_above(LEARNT=[0.1] * 10, MADE_UP=[0.8] * 10, thresholds=(0.85, 0.7))
     assert found.message == (
-        "Of 10 anomalies sampled from the training rows, none scores above the threshold, 0.900. "
+        "Of 10 learnt anomalies kept in the model, none scores above the threshold, 0.900. "
         "Even a row with strange values in all 4 columns raises no alarm: of 10 made-up rows, "
         "none scores above it. Some held-out normal rows score that high, which puts it there. "
-        "At a rate of 0.1 instead of 0.02, no more of the anomalies sampled from the training rows "
+        "At a rate of 0.1 instead of 0.02, no more of the learnt anomalies kept in the model "
         "and 100% of the made-up rows would."
     )
     (found,) = few_above(MADE_UP=[1.0] * 4 + [0.8] * 6, n_columns=1)
@@ -465,6 +465,8 @@ def test_anomalies_that_are_like_normal_rows_are_told_by_a_fit_and_others_are_no
     plain = Detector(false_alarm_rate=0.02, random_state=0, config=Config.fast())
     (high,) = told(lambda: plain.fit(X[:, :1], y))
     assert type(high) is checks.HighThresholdWarning
+    kept = int((~plain.model_.plan.terms.is_normal).sum())
+    assert str(high).startswith(f"Of {kept} learnt anomalies kept in the model, only ")
     # With so narrow a kernel the threshold is high; rows whose columns do not go together still
     # score higher, and where columns are independent no row does.
     narrow = Detector(bandwidth=0.002, n_landmarks=300, random_state=0)

@@ -410,7 +410,7 @@ def test_anomalies_that_hardly_raise_an_alarm_are_told(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
     told = run(*words).stderr
-    few = r"Of \d+ anomalies sampled from the training rows, none scores above the threshold, \d"
+    few = r"Of \d+ learnt anomalies kept in the model, none scores above the threshold, \d"
     assert re.search(few, told)
     assert "or allow more false alarms: --false-alarm-rate 0.05." in told
 

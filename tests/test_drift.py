@@ -75,6 +75,19 @@ def test_it_is_said_that_the_promise_fails_only_if_it_does_on_the_last_rows_too(
         assert report.answer.steps[0].what.startswith(what)
 
 
+@pytest.mark.parametrize(("sign", "how"), [(1, "rises"), (-1, "falls")])
+def test_a_column_that_only_rises_or_falls_is_new_by_nature_and_to_be_left_out(sign, how):
+    day = sign * (np.arange(N) // 24)
+    _, (text,) = fitted(rows("still").assign(day=day))
+    assert "most of all in column 'day': fits" in text
+    assert f"does not hold as long as column 'day' is learnt: it only {how} with time" in text
+    assert text.endswith("Leave column 'day' out of X, and fit again.")
+    assert fitted(rows("still"))[1] == []
+    for other in (day % 50, np.where(day == day[700], np.nan, day), np.arange(N) > 700):
+        for text in fitted(rows("still").assign(day=other))[1]:
+            assert "as long as column" not in text
+
+
 @pytest.mark.parametrize("how", ["still", "following"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_rows_that_do_not_change_are_passed_over(how, seed):

@@ -17,6 +17,7 @@ from eqsep.detector.model import Verdicts
 from eqsep.detector.namer import KindSets, kind_text
 from eqsep.evaluation import NamesTried, Reliability
 from eqsep.evaluation.names import names_given, try_names
+from eqsep.persistence import load_model
 from eqsep.report.assessments import assessment_report
 from eqsep.report.page import _environment, html
 from eqsep.tables.reading import read_table
@@ -45,7 +46,7 @@ def counted(kind, given, *, sets=None, **fields):
     """Names counted from what a model with the kinds pump and valve gives rows."""
     kind, given = np.array(kind), np.array(given, dtype=object)
     verdicts = Verdicts(
-        score=np.ones(len(kind)),
+        score=np.array(fields.get("score", np.ones(len(kind)))),
         p_value=np.ones(len(kind)),
         alarm=given != "normal",
         kind=given,
@@ -53,6 +54,7 @@ def counted(kind, given, *, sets=None, **fields):
     )
     model = SimpleNamespace(
         kinds=("pump", "valve"),
+        threshold=1.5,
         promise=SimpleNamespace(unseen_rate=0.05),
         evidence=SimpleNamespace(kinds=SimpleNamespace(groups=fields.get("groups", ()))),
         plan=SimpleNamespace(holdout=SimpleNamespace(grouping=SimpleNamespace(unit="time block"))),
@@ -206,6 +208,9 @@ def test_names_are_tried_with_all_kinds_and_with_some_left_out():
     tried = try_names(detector, read_table(X, name="test"), kind, normal="ok", random_state=0)
     assert tried.seen.seen == ("belt slip", "clogged")
     assert tried.seen.right.value > 0.95
+    digits = np.array([{"ok": "1", "clogged": "0"}.get(one, "5") for one in kind])
+    zeros = try_names(detector, read_table(X, name="test"), digits, normal="1", random_state=0)
+    assert {*zeros.seen.seen} == {"0", "5"}  # though 0 is a usual name of normal rows
     assert sorted(tried.power) == [("belt slip",), ("clogged",)]  # each is left out once
     for names, share in zip(tried.left_out, tried.power.values(), strict=True):
         assert len(names.seen) == 1
@@ -284,10 +289,17 @@ def test_commands_show_answers_with_the_label_column_and_call_normal_rows_as_the
     told = said("learn", model, *labels, seed=1)
     assert "145: 25 paid = no, 120 normal (yes)\n" in told
     assert "120 rows labelled yes are trusted" in told
-    assert "seen kinds  'no'\n" in said("info", model)
+    assert "seen kinds  paid = no\n" in said("info", model)
     told = said("explain", model, str(path), "--most", "1", seed=2)
-    assert "alarm, 'no' (the only seen kind); " in told
-    assert "  likeness to 'no': " in told
+    assert "alarm, paid = no (the only seen kind); " in told
+    assert "  likeness to paid = no: " in told
+    page = tmp_path / "t.html"
+    told = said("test", model, str(path), "--label", "paid", "--report", str(page), seed=2)
+    assert "of paid = no, the only kind" in told
+    assert "of paid = no, the only kind" in page.read_text()
+    loaded = load_model(model)
+    loaded.with_model(replace(loaded.model_, label_column="")).save(model)
+    assert "seen kinds  'no'\n" in said("info", model), "in a file of version 0.1, or from Python"
 
 
 def test_two_models_that_name_alarms_have_two_headings():
@@ -297,6 +309,13 @@ def test_two_models_that_name_alarms_have_two_headings():
     lines = screen.file.getvalue().splitlines()
     assert lines[-2] == "Alarms named unseen, by models that have not learnt their kinds:"
     assert re.fullmatch(r"leak 100.00% \[.*\] of 1 alarm", lines[-1])
-    silent = replace(counted(["pump", "leak"], ["normal", "leak"]), seen=("leak",))
-    _print_names(screen, NamesTried(replace(names, seen=("leak", "pump")), (silent, names)))
-    assert "\npump none of their rows raises an alarm\n" in screen.file.getvalue()
+
+
+def test_how_rows_of_a_kind_without_an_alarm_score_is_said():
+    silent = counted(["leak", "leak", "normal", "pump"], ["normal"] * 4, score=[0.5, 0.9, 0.2, 1.0])
+    screen = Screen(file=StringIO(), width=200)
+    _print_names(screen, NamesTried(replace(silent, seen=("leak", "pump", "valve")), (silent,)))
+    assert screen.file.getvalue().splitlines()[-1] == (
+        "leak none of their 2 rows raises an alarm: their median score is 0.700, that of normal "
+        "rows 0.200, and the threshold 1.500"
+    )

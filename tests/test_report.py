@@ -83,6 +83,16 @@ def test_the_sizes_of_a_copy_are_said_and_that_few_rows_find_too_little(detector
     assert "The copy has also learnt" not in html(replace(found, copied={}))
 
 
+def test_a_page_calls_the_rate_a_bound_as_the_command_does_where_few_rows_calibrate():
+    X, held = np.random.default_rng(0).normal(size=(2, 130, 2))
+    detector = Detector(n_landmarks=40, false_alarm_rate=0.05, random_state=0).fit(X)
+    n = detector.calibration_.n_units + 1
+    for steps, bound in ((3.9, "at most "), (3, "")):  # both keep 3 / n
+        detector.false_alarm_rate = rate = steps / n
+        page = html(detector_report(detector, HeldOut(held, np.full(130, "normal"))))
+        assert f"of new normal rows, {bound}{rate:.2%} raise an alarm" in page
+
+
 @pytest.fixture(scope="module")
 def brief(report):
     """The same with the picture of one column alone."""

@@ -113,6 +113,8 @@ def test_the_page_begins_with_what_is_caught_and_what_is_not(wide, page):
     leak = tuple(one for one in report.measured.seen if one.kind == "leak")
     told = steps(wide, measured=replace(report.measured, seen=leak))
     assert "Label more rows of rare" in told  # five were learnt, and none is measured
+    told = steps(wide, measured=replace(report.measured, seen=leak), seen=("7",), counts={"7": 5})
+    assert "Label more rows of '7'" in told
 
 
 def test_a_share_of_few_rows_is_shown_with_its_interval(wide, page):

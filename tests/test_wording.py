@@ -100,6 +100,11 @@ def drifting():
     return detector(false_alarm_rate=0.05).fit(rows, time=np.arange(1500))
 
 
+def numbered():
+    rows = frame(a=RNG.normal(size=1500), day=np.arange(1500) // 24)
+    return detector(false_alarm_rate=0.05).fit(rows, time=np.arange(1500))
+
+
 def sensors():
     return read_table(np.cumsum(RNG.normal(size=(400, 2)), axis=0), name="test")
 
@@ -227,6 +232,7 @@ SAID = {  # how each topic comes about, and words of the command on it
         "rows are independent and only sorted, the rate holds: shuffle them to end this warning.",
     ),
     "DriftWarning": (drifting, "leave out columns that do not matter with --drop."),
+    "growing_column": (numbered, "Leave it out: --drop 'day', and fit again."),
     "TimeOrderWarning": (
         lambda: detector(false_alarm_rate=0.1).fit(X, time=np.tile(np.arange(300), 3)),
         "Name the column of runs or machines with --group COLUMN.",

@@ -13,7 +13,15 @@ from typer.main import get_command
 
 from eqsep import __version__
 from eqsep.cli.console import CommandGroup, Screen, debugging, flag, verbose
-from eqsep.cli.project import COLUMN_LISTS, ENDING, NAME, Project, current_project, quoted_column
+from eqsep.cli.project import (
+    COLUMN_LISTS,
+    ENDING,
+    NAME,
+    Project,
+    current_project,
+    label_column,
+    quoted_column,
+)
 from eqsep.errors import UserError
 
 COMMANDS = {  # a function or an app of a module, and what `eqsep --help` shows of it
@@ -58,6 +66,7 @@ class _Commands(CommandGroup):
         name, _, words = found
         command = self.plain(load(name), ctx)
         current_project.set(None)
+        label_column.set(None)
         project = None if name == "init" else _project_near(words)
         if project is None:
             _check_model_named(name, words)

@@ -436,6 +436,7 @@ HINTS = {  # by topic, made of the message's fields
     "that of times with --time {time}. If the rows are independent and only sorted, the rate "
     "holds: shuffle them to end this warning.",
     "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
+    "growing_column": "Leave it out: --drop {column!r}, and fit again.",
     "TimeOrderWarning": "Name the column of runs or machines with --group COLUMN.",
     "lost_groups": "They are not in the files: this model can learn and forget only in Python.",
     "no_windows": "Leave out --window.",

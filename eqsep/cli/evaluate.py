@@ -247,13 +247,14 @@ def _print_names(console: Screen, tried: NamesTried) -> None:
     """How alarms are named: with all kinds seen, and "unseen" with some left out."""
     console.print("Names, by a model of half of the rows on the other half:")
     console.print_lines(name_lines(tried.seen), width=13)
-    shares = {", ".join(map(shown_kind, kinds)): share for kinds, share in tried.power.items()}
-    if any(share.total for share in shares.values()):
+    lines = {
+        ", ".join(map(shown_kind, kinds)): percent(share, "alarm")
+        if share.total
+        else one.none_found
+        for one, (kinds, share) in zip(tried.left_out, tried.power.items(), strict=True)
+    }
+    if lines:
         console.print_line("Alarms named unseen, by models that have not learnt their kinds:")
-        none = "none of their rows raises an alarm"
-        lines = {
-            name: percent(share, "alarm") if share.total else none for name, share in shares.items()
-        }
         console.print_lines(lines, width=max(map(len, lines)))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.arrays import objects
-from eqsep.cli.project import NAME, current_project
+from eqsep.cli.project import NAME, current_project, label_column
 from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
@@ -80,6 +80,7 @@ def _check_detector(path: Path, found: object, model: object, *, rate: float | N
     """Refuse a file without a detector; note where the project file has changed since its fit."""
     if not isinstance(model, Model):
         raise UserError(f"{path} holds a {type(found).__name__}: pass a model of eqsep fit.")
+    label_column.set(label_column.get() or model.label_column)
     project, own = current_project.get(), model.promise.false_alarm_rate
     if project is not None and rate not in (None, own) and project.gives("false_alarm_rate"):
         warn(Note(f"The false-alarm rate is {rate:g} by {NAME}; the model was fitted for {own:g}."))

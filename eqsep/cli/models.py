@@ -193,14 +193,13 @@ def _promise(model: Model) -> str:
     if not model.rank:
         verb = "is" if held == 1 else "are"
         return f"none: {on} {verb} too few for false alarms at {rate:.2%}{certainly}"
-    is_less = model.rank / (calibration.n_units + 1) < _NEARLY * rate  # by few rows: in large steps
     text = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'}"
     text += f" (calibrated on {on})"
     if grouping is not None:
         text = text.replace("rows", f"rows of {grouping.promised}", 1)
         if grouping.edges and grouping.columns[0] is not None:
             text += f"; none for new groups, which takes {groups_needed(rate):,} groups or more"
-    if doubted or certainly or grouping is not None or is_less:
+    if model.promises_at_most:
         text = f"at most {text}"
     return f"{text}; fewer if some of these are anomalies" if doubted else text
 
@@ -219,7 +218,6 @@ def _interval(model: Model) -> dict[str, str]:
 
 
 _FEW_ROWS = 100  # of which parts are shown
-_NEARLY = 0.9  # of the promised rate
 _APART = {"groups": "given apart from the table", "times": "by the order of rows, or given apart"}
 _SHOWN_ELSEWHERE = (
     *("normal", "false_alarm_rate", "confidence", "unseen_rate"),

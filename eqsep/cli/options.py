@@ -121,8 +121,8 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
         text["missing"] = tuple(text["missing"]) if text["missing"] else None
         if text["bad_rows"] is not None and given.get("ray") is not None:
             raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
+        label_column.set(given.get("label"))
         with ExitStack() as stack:
-            stack.callback(label_column.reset, label_column.set(given.get("label")))
             if text["bad_rows"] is not None:
                 text["bad_rows"] = bad = BadRows(text["bad_rows"])
                 for used in given.values():

@@ -111,11 +111,11 @@ def quoted_column(name: str) -> str:
 
 
 current_project: ContextVar[Project | None] = ContextVar("current_project", default=None)
-label_column: ContextVar[str | None] = ContextVar("label_column", default=None)  # of the command
+label_column: ContextVar[str | None] = ContextVar("label_column", default=None)
 
 
 def known_label() -> str | None:
-    """The label column of the command, or of the project."""
+    """The label column of the command, of its model, or of the project."""
     project = current_project.get()
     return label_column.get() or (None if project is None else project.values.get("label"))
 

@@ -6,6 +6,7 @@ fit has not seen looks like drift; by the last blocks it may have come round, so
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -71,14 +72,24 @@ def check_time(
     meaning = "does not hold while rows keep changing."
     if not goes_on:
         meaning = "may hold if new rows are like learnt ones, as when a season comes round."
+    hint = "Fit again as rows arrive, or leave out columns that do not matter."
+    fields: dict[str, Any] = {"goes_on": int(goes_on)}
+    for column in (one for one in table.columns if one.name in columns):
+        if how := _only_moves(column.values[normal], time[normal]):
+            name = column.name
+            meaning = f"{'does' if goes_on else 'may'} not hold as long as column {name!r} is "
+            meaning += f"learnt: it only {how} with time, so values of later rows are all new."
+            hint = f"Leave column {name!r} out of X, and fit again."
+            fields |= {"column": name, "topic": "growing_column"}
+            break
     drift = Finding(
         DriftWarning,
         f"Rows change over time{which * bool(columns)}: fits to earlier rows, calibrated to "
         f"{100 * rate:.3g}% false alarms, had {100 * mean[0]:.2g}% on the rows that came next and "
         f"{100 * latest[0]:.2g}% on the last rows{' (within chance)' * (not goes_on)}, compared "
         f"with {100 * mean[1:].mean():.2g}% if rows did not change. The promise {meaning}",
-        "Fit again as rows arrive, or leave out columns that do not matter.",
-        {"goes_on": int(goes_on)},
+        hint,
+        fields,
     )
     return [*found, drift]
 
@@ -152,6 +163,17 @@ def _moved(Z: np.ndarray, block: np.ndarray, n_blocks: int, plan: Plan) -> list[
     np.maximum.at(farthest, plan.encoder.source, away)
     order = np.argsort(-farthest, kind="stable")[:_MOST_COLUMNS].tolist()
     return [names[j] for j in order if farthest[j] > _MOVED]
+
+
+def _only_moves(values: np.ndarray, time: np.ndarray) -> str:
+    """Whether numbers only rise with time, or fall, and do so between all cuts, as dates do."""
+    if values.dtype.kind == "f" and not np.isnan(values).any():
+        for how, one in (("rises", values), ("falls", -values)):
+            ordered = one[np.lexsort((one, time))]
+            ends = ordered[[int(cut * (len(ordered) - 1)) for cut in (0, *_CUTS, 1)]]
+            if (np.diff(ordered) >= 0).all() and (np.diff(ends) > 0).all():
+                return how
+    return ""
 
 
 def _restarts(groups: RowGroups) -> list[Finding]:

@@ -48,6 +48,7 @@ class Verdicts(NamedTuple):
 VERDICTS = Verdicts._fields
 _ENOUGH_HELD_OUT = 10  # anomalies: fewer measure nothing
 _MOST_VARIED = 500  # held-out rows with other dates
+_NEARLY = 0.9  # of the promised rate
 NEW_NAME = "(new name)"
 _FAR_OUT, _N_MADE_UP = 100.0, 50  # ranges of each column, and rows that are made up
 
@@ -149,6 +150,14 @@ class Model(WithoutCaches):
     def rank(self) -> int:
         """Which of the largest held-out scores is the threshold; 0 if nothing is promised."""
         return self.calibration.rank(self.promise.false_alarm_rate, self.promise.confidence)
+
+    @property
+    def promises_at_most(self) -> bool:
+        """Whether the promised rate is a bound, so that the rate on average may be well below."""
+        mean = self.rank / (self.calibration.n_units + 1)  # with few rows, in large steps
+        is_bound = self.plan.labels.doubts_calibration or self.promise.confidence is not None
+        is_bound |= self.plan.holdout.grouping is not None
+        return is_bound or mean < _NEARLY * self.promise.false_alarm_rate
 
     @property
     def n_learnt(self) -> np.ndarray:

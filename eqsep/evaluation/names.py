@@ -117,6 +117,9 @@ class Names:
     forest: Share | None = None
     sets: SetsFound | None = None  #: None without alarms of seen kinds.
     reliability: Reliability  #: Of the named alarms of seen kinds.
+    threshold: float  #: The score above which a row raises an alarm.
+    normal_score: float  #: The median score of normal rows; NaN without any.
+    unseen_score: float  #: The same of rows of unseen kinds.
 
     @property
     def right(self) -> Share:
@@ -148,6 +151,16 @@ class Names:
         """Of the alarms of unseen kinds, those that are called "unseen"."""
         own = self._of(self._unseen)
         return Share.counted(sum(one.unseen for one in own), sum(one.alarms for one in own))
+
+    @property
+    def none_found(self) -> str:
+        """How rows of unseen kinds score, where none of them raises an alarm."""
+        rows = sum(one.rows for one in self._of(self._unseen))
+        return (
+            f"none of their {rows:,} rows raises an alarm: their median score is "
+            f"{self.unseen_score:.3f}, that of normal rows {self.normal_score:.3f}, and the "
+            f"threshold {self.threshold:.3f}"
+        )
 
     @property
     def judged(self) -> str:
@@ -193,6 +206,8 @@ def names_given(
     seen = verdicts.alarm & np.isin(kind, model.kinds)
     named = seen & (verdicts.kind != UNSEEN) & ~np.isnan(verdicts.kind_probability)
     right = verdicts.kind[named] == kind[named]
+    parts = kind == normal, ~np.isin(kind, [normal, *model.kinds])
+    medians = [float(np.median(verdicts.score[of])) if of.any() else math.nan for of in parts]
     names = Names(
         kinds=tuple(NamedKind(name, n, dict(counts.most_common())) for name, n, counts in each),
         normal=normal,
@@ -201,6 +216,9 @@ def names_given(
         forest=forest,
         sets=_sets(sets, kind, np.flatnonzero(seen)) if seen.any() else None,
         reliability=Reliability.of(verdicts.kind_probability[named], right),
+        threshold=model.threshold,
+        normal_score=medians[0],
+        unseen_score=medians[1],
     )
     promise, unit = _promise(model, names.called_unseen)
     return replace(names, promise=promise, unit=unit)
@@ -273,7 +291,7 @@ def try_names(
     def tried(learnt: list[str]) -> Names:
         rows = np.flatnonzero(first & np.isin(kind, [normal, *learnt]))
         test = np.flatnonzero(~first)
-        fitted = clone(detector).fit(table.take(rows), labels[rows])
+        fitted = clone(detector).set_params(normal=NORMAL).fit(table.take(rows), labels[rows])
         return names_on(fitted.model_, table.take(test), labels[test].astype(str), normal=NORMAL)
 
     drawn, half = rng.permutation(known).tolist(), len(known) // 2

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from eqsep.checks import CAUTIONS, DoubtedThresholdWarning, Finding, LeakingColumnWarning
 from eqsep.detector import Detector
+from eqsep.detector.namer import kind_text
 from eqsep.errors import Message
 from eqsep.report.learnt import Learnt
 from eqsep.report.measured import FoundKind, Measured
@@ -145,7 +146,9 @@ def _labels(learnt: Learnt, measured: Measured) -> Iterator[Step]:
 
 def _those_near_chance(kinds: Mapping[str, FoundKind]) -> str:
     near = {name: one.precision for name, one in kinds.items() if _is_near_chance(one)}
-    return "; ".join(f"{name}, with an average precision of {one}" for name, one in near.items())
+    return "; ".join(
+        f"{kind_text(name)}, with an average precision of {one}" for name, one in near.items()
+    )
 
 
 def _is_near_chance(one: FoundKind) -> bool:
@@ -176,7 +179,9 @@ def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
     for kind, n in sorted(few.items(), key=lambda item: item[1]):
         if n < _FEW and kind not in found:
             rows = f"{n} row{'s' * (n != 1)} of it {'was' if n == 1 else 'were'} learnt"
-            yield Step(f"Label more rows of {kind}", f"{rows}, and none was left to measure.")
+            yield Step(
+                f"Label more rows of {kind_text(kind)}", f"{rows}, and none was left to measure."
+            )
 
 
 def _is_much(share: float, one: FoundKind) -> bool:
@@ -190,7 +195,9 @@ def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Ite
     far = [one for one in enough if abs(one.caught_by_copy - one.caught) >= _GAIN]
     if copy is None or not far:
         return
-    caught = (f"{one.caught_by_copy:.0%} of {one.kind}, not {one.caught:.0%}" for one in far)
+    caught = (
+        f"{one.caught_by_copy:.0%} of {kind_text(one.kind)}, not {one.caught:.0%}" for one in far
+    )
     why = (
         f"The copy's threshold is {copy:.3f} and the model's {learnt.threshold:.3f}: both depend "
         f"on the luck of few held-out rows. This page counts alarms at the model's; at its own, "
@@ -209,7 +216,10 @@ def _more_alarms(
         gains = [o for o in kinds if _is_much(o.caught_at.get(rate, 0.0) - o.caught, o)]
         if not gains:
             continue
-        caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
+        caught = (
+            f"{one.caught_at[rate]:.0%} of {kind_text(one.kind)}, not {one.caught:.0%}"
+            for one in gains
+        )
         why = (
             f"At {rate:.2%} instead of {learnt.rate:.2%} the detector measured on this page "
             f"catches {'; '.join(caught)}. "

@@ -27,6 +27,7 @@ class Learnt:
     rate: float  # of false alarms, as asked for
     advised_rate: float | None  # can be promised; None: no usual one can
     confidence: float | None  # with which the rate is kept; None: on average
+    at_most: bool  # whether the rate is a bound, and may be well below on average
     promised: bool  # whether there are enough rows to promise the rate
     interval: RateInterval  # the rate on average, and where that of this one model lies
     groups: int  # that calibrate, if rows are held out by group; else 0
@@ -68,6 +69,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         rate=asked[0],
         advised_rate=model.advised_rate,
         confidence=promise.confidence,
+        at_most=model.promises_at_most,
         promised=model.rank > 0,
         interval=calibration.interval(*asked),
         groups=calibration.n_units if grouping else 0,

@@ -129,7 +129,8 @@ def certainty(alarm: Alarm) -> str:
     name, probability = first_name(alarm.now.kind), alarm.now.kind_probability
     if probability is None or probability == 1 or name == UNSEEN:
         return ""
-    return f"{percent(probability)} likely to be {name}, if it is of a kind that the model has seen"
+    likely = f"{percent(probability)} likely to be {kind_text(name)}"
+    return f"{likely}, if it is of a kind that the model has seen"
 
 
 def shown(value: Any) -> str:
@@ -149,7 +150,9 @@ FILTERS = {f.__name__: f for f in _PLAIN} | {
     "in_query": lambda v: quote(repr(v) if isinstance(v, float) and v == v else shown(v), safe=""),
     "iso": lambda at: _utc(at).isoformat(timespec="seconds"),
     "moment": lambda at: f"{_utc(at):%Y-%m-%d %H:%M:%S} UTC",
-    "other_names": lambda kind: "or " + ", ".join(kind.split(OR)[1:]) if OR in kind else "",
+    "other_names": lambda kind: (
+        "or " + ", ".join(map(kind_text, kind.split(OR)[1:])) if OR in kind else ""
+    ),
     "score": score,
     "share": share,
     "shown": shown,
