@@ -203,7 +203,7 @@ def _in_processes(cells: list[Cell], out: Path, *, n_processes: int) -> Iterator
         try:
             for future in as_completed(cell_of):
                 yield cell_of[future], _end_of(future)
-        except KeyboardInterrupt:  # nobody waits for the cells under way
+        except (KeyboardInterrupt, GeneratorExit):  # nobody waits for the cells under way
             for process in set(active_children()) - others:
                 process.terminate()
             raise

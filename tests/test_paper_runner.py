@@ -266,23 +266,32 @@ from paper.cells import Cell
 if __name__ == "__main__":
     cells = [Cell("hyperplane", "35 dimensions, 700 rows, noise 2.0", "ES, LL", seeds=n)
              for n in (1, 10**5)]
-    tell = lambda now: print(now.done, flush=True)
+    def tell(now):
+        print(now.done, flush=True)
+        if "itself" in sys.argv:
+            raise KeyboardInterrupt
+
     print(runner.run(cells, Path(sys.argv[1]), processes=2, on_progress=tell).is_interrupted)
 """
 
 
-def test_an_interrupted_run_does_not_wait_for_the_cells_under_way(tmp_path):
+@pytest.mark.parametrize("where", ["anywhere", "itself"], ids=["anywhere", "while it is told"])
+def test_an_interrupted_run_does_not_wait_for_the_cells_under_way(tmp_path, where):
     script = tmp_path / "run.py"
     script.write_text(RUN_UNTIL_INTERRUPTED)
     parent = subprocess.Popen(
-        [sys.executable, script, tmp_path / "out"], stdout=subprocess.PIPE, text=True
+        [sys.executable, script, tmp_path / "out", where], stdout=subprocess.PIPE, text=True
     )
     with parent:
         assert parent.stdout.readline().strip() == "1"
         begun = children_of(parent.pid)
-        parent.send_signal(signal.SIGINT)
-        printed, _ = parent.communicate(timeout=30)
-    assert printed.split()[-1] == "True"
+        if where == "anywhere":
+            parent.send_signal(signal.SIGINT)
+        try:
+            parent.wait(timeout=30)
+        finally:
+            parent.kill()
+        assert parent.stdout.read().split()[-1] == "True"
     assert len(begun) >= 2
     assert all_end(begun)
 
