@@ -48,9 +48,10 @@ def fewer(request):
 
     No project file is in use, even if commands of the file before have run in one.
     """
-    from eqsep.cli.project import current_project
+    from eqsep.cli.project import current_project, label_column
 
     current_project.set(None)
+    label_column.set(None)
     name = request.path.name
     with (
         few_draws(),
