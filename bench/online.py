@@ -14,6 +14,7 @@ share of the anomalies that is selected.
 
 import argparse
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy.signal import lfilter
@@ -86,8 +87,8 @@ def main() -> None:
                 calibration, score, is_normal = stream(
                     normal, anomalous, share=share, n=options.held_out, rng=rng
                 )
-                detector.calibration_ = calibration
-                selector = OnlineSelector(detector, fdr=options.fdr)
+                model = replace(detector.model_, calibration=calibration)
+                selector = OnlineSelector(detector.with_model(model), fdr=options.fdr)
                 p = calibration.p_value(score)
                 masks = {"eqsep": selector.decide(p)}
                 if options.rules:
