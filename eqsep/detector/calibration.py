@@ -18,6 +18,7 @@ CONFIDENCE = 0.95  # of the interval shown for every model
 NO_PROMISE = "no promise was made"  # too few rows calibrate
 _LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count
 _ALLOWED = 0.01  # the share of normal rows that may be as much like the seen kinds
+_MOST_ALIKE = 1 / 3  # of the rows: if more seem to be anomalies, normal ones look like anomalies
 _TINY = 1e-12  # no score lies between this and 0
 _MANY = 10  # alarms needed at once: more are worth a warning
 USUAL_RATES = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
@@ -319,7 +320,7 @@ def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float
         alike = np.sum(likeness >= highest[place - 1]) - _ALLOWED * len(likeness)
         x = max(float(alike), 0.0) / share
         least = min(least, x - math.sqrt((1 - share) / share * (x + x**2 / m)))
-    return max(least, 0.0)
+    return max(least, 0.0) if x <= _MOST_ALIKE * len(likeness) else 0.0
 
 
 def rows_that_count(
