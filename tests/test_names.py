@@ -16,7 +16,7 @@ from eqsep.detector import Config, Detector
 from eqsep.detector.model import Verdicts
 from eqsep.detector.namer import KindSets, kind_text
 from eqsep.evaluation import NamesTried, Reliability
-from eqsep.evaluation.names import names_given, try_names
+from eqsep.evaluation.names import names_given, names_on, try_names
 from eqsep.persistence import load_model
 from eqsep.report.assessments import assessment_report
 from eqsep.report.page import _environment, html
@@ -185,6 +185,19 @@ def test_the_line_of_called_unseen_has_a_verdict_or_says_why_not(fields, said):
     assert line.endswith(f" of 400 rows of seen kinds; {said}")
 
 
+def test_the_forest_beside_names_knows_how_frequent_kinds_are_as_the_model_does():
+    """All of 900 rows are of one kind or of another that nothing tells from it."""
+    rng = np.random.default_rng(0)
+    counts = {"normal": 400, "frequent": 900, "seldom": 100}
+    y = np.repeat(list(counts), list(counts.values()))
+    X = rng.normal(size=(len(y), 2)) + 7.0 * (y != "normal")[:, None]
+    config = replace(Config.fast(), max_kind_rows=100)
+    quick = Detector(n_landmarks=60, false_alarm_rate=0.05, random_state=0, config=config)
+    new = y != "normal"
+    shown = names_on(quick.fit(X, y).model_, X[new] + 0.01, y[new], normal="normal")
+    assert shown.forest.value > 0.8 < shown.right.value
+
+
 def test_the_command_says_accuracy_beside_a_forest_sets_and_promises(report):
     names = report.assessment.names
     told = name_lines(names)
@@ -240,7 +253,7 @@ def test_the_table_of_names_keeps_its_labels_at_80_columns(report):
 def test_the_page_says_the_same(report):
     names, text = report.assessment.names, html(report)
     assert f"{names.right.value:.1%}" in text
-    assert "a random forest grown on the same learnt rows names" in text
+    assert "a random forest grown on the rows that the model keeps names" in text
     assert f"the expected calibration error is {names.reliability.error:.3f}" in text
     assert "Probability of names, and the share of right names" in text
     assert 'are called "unseen"; at most 5.0% is promised' in text
