@@ -40,7 +40,7 @@ _WRONG_NUMBERS, _WRONG_NAMES = 0.05, 1 / 8  # the same in shares of the anomalie
 _MOST_CODES, _ROWS_A_CODE = 50, 4  # distinct numbers, and rows for each: others are measured
 _MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
 # Of an anomalous kind, or of all anomalies, the share that a flag marks if it is a label.
-_WHOLE_KIND, _MARKED_SHARE = 0.9, 1 / 8
+_WHOLE_KIND, _MARKED_SHARE, _MARKED_BY_NUMBERS = 0.9, 1 / 8, 1 / 3
 _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
 # Above the threshold, at least: with fewer, less than half of new anomalies are.
 HELD_OUT, LEARNT = "held-out anomalies", "learnt anomalies kept in the model"
@@ -322,27 +322,54 @@ def _places(column: Column) -> np.ndarray | None:
     return None if len(distinct) > most else place
 
 
+def _marks(column: Column) -> Iterator[tuple[np.ndarray, str, bool]]:
+    """The rows with the rarer of two values, with any or none, or 0 or not; if it is a flag."""
+    place = _places(column)
+    if place is not None and len(times := np.bincount(place)) == 2:
+        marked = place == np.argmin(times)
+        value = column.texts()[int(np.argmax(marked))]
+        yield marked, "without a value" if value is None else f"with {value!r}", True
+        return
+    if column.kind in NUMERIC:
+        some = ~np.isnan(column.values)
+    else:
+        texts, place = column.names()
+        some = np.array([text is not None for text in texts])[place]
+    yield some, "with a value", False
+    yield ~some, "without a value", False
+    if column.kind == "number":
+        other = some & (column.values != 0)
+        yield other, "with a value other than 0", False
+        yield ~other, "with 0" if some.all() else "with 0 or no value", False
+
+
 def _marked(column: Column, code: np.ndarray, kinds: Sequence[str]) -> tuple[_Ranking, str] | None:
-    """How the rarer of two values ranks anomalies, and of which kind, if all rows with it are."""
-    place, known = _places(column), code >= 0
-    if place is None or len(times := np.bincount(place)) != 2:
-        return None
-    marked = (place == np.argmin(times)) & known
-    n = int(marked.sum())
+    """How rows that a value marks rank anomalies, and of which kind, if all of them are."""
+    known = code >= 0
+    for marked, where, is_flag in _marks(column):
+        leak = _all_anomalous(marked & known, where, code, kinds, is_flag=is_flag)
+        if leak is not None:
+            return leak
+    return None
+
+
+def _all_anomalous(
+    marked: np.ndarray, where: str, code: np.ndarray, kinds: Sequence[str], *, is_flag: bool
+) -> tuple[_Ranking, str] | None:
+    n, known = int(marked.sum()), code >= 0
+    least = _MARKED_SHARE if is_flag else _MARKED_BY_NUMBERS
     if n < _MARKED or (code[marked] == 0).sum() > _WRONG_ROWS * n:
         return None
     inside, rows = (np.bincount(code[some], minlength=2)[1:] for some in (marked, known))
     share = inside / np.maximum(rows[: len(inside)], 1)
     best = int(share.argmax())
-    if len(kinds) > 1 and share[best] >= _WHOLE_KIND:
+    if len(kinds) > 1 and share[best] >= _WHOLE_KIND and is_flag:
         own, name = code == best + 1, f"rows of the kind {kinds[best]!r}"
-    elif n >= max(_MARKED_SHARE * (code > 0).sum(), 2 * _MARKED):
+    elif n >= max(least * (code > 0).sum(), 2 * _MARKED):
         own, name = code > 0, "anomalous ones"
     else:
         return None
     leak = _ranked(marked[known].astype(float), own[known])
-    value = column.texts()[int(np.argmax(marked))]
-    where = "without a value" if value is None else f"with {value!r}"
     n_anomalous = int((marked & (code > 0)).sum())
     rows_with = f"all {n:,} rows" if n_anomalous == n else f"{n_anomalous:,} of {n:,} rows"
     part = f"{(marked & own).sum():,} of the {own.sum():,} {name} are among them"
@@ -596,6 +623,7 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
         return []
     dates = [c.name for c in table.columns if c.kind == "date" and _orders(c)]
     stretches = [c for c in table.columns if _in_stretches(c) and not _is_coarse_time(c)]
+    stretches = [c for c in stretches if len(c.names()[0]) >= _FEWEST_VALUES]
     # The one of most values, as few runs promise little; of as many, one that never decreases.
     likely = max(stretches, key=lambda c: (len(c.names()[0]), _never_decreases(c)), default=None)
     fields, never, looks = {}, "", ""

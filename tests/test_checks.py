@@ -590,3 +590,16 @@ def test_with_a_plan_of_another_detector_dropped_columns_are_no_matter():
     assert Counter(map(type, found)) == EXPECTED
     found = told(lambda: again.fit(batches(named, kind)))  # of which the labels alone are counted
     assert {type(m) for m in found} == {checks.LabelSpellingWarning, checks.DateColumnWarning}
+
+
+def test_numbers_that_only_anomalies_have_are_a_leak_whatever_they_are():
+    """Fees of 7 of 10 bad loans, and of no other; the amounts say nothing more."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["normal", "bad"], [600, 60])
+    fee = np.where((y == "bad") & (rng.random(660) < 0.7), rng.gamma(2, 10, size=660), 0.0)
+    n = int((fee > 0).sum())
+    found = f"'fee' alone gives .* all {n} rows with a value other than 0"
+    with pytest.warns(checks.LeakingColumnWarning, match=found):
+        Detector(random_state=0, config=Config.fast()).fit(
+            pd.DataFrame({"fee": fee, "x": rng.normal(size=660)}), y
+        )

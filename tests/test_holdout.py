@@ -404,6 +404,13 @@ def test_a_slow_sensor_is_not_taken_for_a_group():
     assert found.fields == {"group": "run"}
 
 
+def test_three_sites_are_too_few_to_hold_some_out():
+    rows = pd.DataFrame(sensors(600), columns=list("abcd"))
+    rows = rows.assign(site=np.repeat(["north", "south", "west"], 200))
+    (found,) = check_dependence(read_table(rows, name="Detector"), np.zeros(600, dtype=int))
+    assert found.fields == {}
+
+
 def test_of_several_columns_that_may_tell_the_run_the_one_with_most_runs_is_named():
     years = np.repeat(range(12), 50)
     storm = np.repeat([f"storm {i}" for i in range(120)], 5)

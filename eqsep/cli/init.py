@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from eqsep.arrays import objects
 from eqsep.checks import FEWEST_TIMES, TIME_WORDS, counting_columns, leaking_columns, name_words
 from eqsep.cli.console import Screen, arg, flag, opt, print_warnings
 from eqsep.cli.inputs import folded, is_usual_normal
@@ -347,8 +346,7 @@ def _drops(
         places = {folded(kind): i for i, kind in enumerate([normal, *kinds])} | {None: -1}
         code = np.array([places[text and folded(text)] for text in labels.texts()])
         kept = [c for c in others if c is not labels and (c.name not in drops or c.kind == "date")]
-        signs = [sign for column in kept for sign in _signs(column)]
-        for found in leaking_columns(replace(rows, columns=[*signs, *kept]), code, kinds):
+        for found in leaking_columns(replace(rows, columns=kept), code, kinds):
             name = found.fields["column"]
             leak = found.message.removeprefix(f"Column {name!r} alone ").rstrip(".")
             if name in drops:
@@ -356,16 +354,6 @@ def _drops(
             else:
                 hints[name] = f"{doubt}{leak}. Known only afterwards? Then drop it"
     return drops, hints
-
-
-def _signs(column: Column) -> Iterator[Column]:
-    """Whether rows have a value, and one other than 0: often only those of which more is known."""
-    values = column.values.tolist()
-    gone = [v is None or v != v for v in values]
-    zero, some = "0 or nothing" if any(gone) else "0", "a value other than 0"
-    signs = (zero if is_gone or v == 0 else some for v, is_gone in zip(values, gone, strict=True))
-    yield Column(column.name, "text", objects(signs))
-    yield Column(column.name, "text", objects(None if is_gone else "a value" for is_gone in gone))
 
 
 def _time_columns(columns: list[Column], restarts: float) -> list[str]:
