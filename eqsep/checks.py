@@ -391,7 +391,8 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
     common = [*known, *(text for text, n in counts.items() if n > 1)]
     for text in sorted(text for text in new if counts[text] == 1):
         for other in get_close_matches(text, common, n=1, cutoff=_SPELT_ALIKE):
-            if other.strip().casefold() != text.strip().casefold():
+            bare = (re.sub(r"\d+", "", one.strip().casefold()) for one in (text, other))
+            if len({*bare}) > 1:  # neither by case alone, nor numbers of kinds
                 messages.append(f"Label {text!r} has one row, and is spelt like {other!r}.")
     hint = "If they mean the same, write them alike."
     return [Finding(LabelSpellingWarning, message, hint) for message in messages]

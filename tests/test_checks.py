@@ -603,3 +603,9 @@ def test_numbers_that_only_anomalies_have_are_a_leak_whatever_they_are():
         Detector(random_state=0, config=Config.fast()).fit(
             pd.DataFrame({"fee": fee, "x": rng.normal(size=660)}), y
         )
+
+
+def test_numbered_kinds_are_not_taken_for_misspelt_ones():
+    counts = {"normal": 90, "severity 5": 9, "severity 6": 1, "scratch": 9, "scratsh": 1}
+    (found,) = checks.check_labels(counts)
+    assert "'scratsh' has one row, and is spelt like 'scratch'" in found.message

@@ -99,7 +99,7 @@ def test_rows_of_seen_kinds_stay_and_those_that_are_normal_or_unlabelled():
     labels = labels_of(["normal", "scan", None, "flood"])
     assert labels.seen(["scan"]).tolist() == [True, True, True, False]
     with pytest.raises(
-        UserError, match=r"--seen 'cold' is not a kind .* 'normal' and 'flood', 'scan'"
+        UserError, match=r"--seen 'cold' is not a kind .*, whose kinds are 'flood', 'scan'\."
     ):
         labels.seen(["cold"])
 

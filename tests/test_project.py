@@ -917,3 +917,37 @@ def test_extra_columns_are_noted_unless_the_fit_left_them_out(tmp_path, fitted):
             "learn", model, rows, "--label", "status", "--again", "--out", tmp_path / "more.eqsep"
         ).stderr
     )
+
+
+def test_init_asks_of_a_measurement_whether_rows_are_only_sorted_by_it(tmp_path):
+    """It is no counter: its steps differ, some are 0, and it is not named as a time or an id."""
+    rng = np.random.default_rng(0)
+    columns = [np.sort(rng.normal(180, 50, 400).round(1)), np.arange(400) * 0.5, np.arange(400)]
+    columns += [np.sort(rng.integers(0, 5000, 400)), rng.integers(3, size=400)]
+    header = "minutes,elapsed,nr,Time,area"
+    lines = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+    lines = [f"{line},{'north' if i % 2 else 'south'}" for i, line in enumerate(lines)]
+    (tmp_path / "t.csv").write_text("\n".join([header + ",side", *lines]))
+    drafted = run("init", tmp_path / "t.csv", "--label", "area").stdout
+    left_out = re.findall(r'^    (# )?"(\w+)",  # (rises|counts)', drafted, re.M)
+    assert left_out == [
+        *(("", name, "counts") for name in ("elapsed", "nr", "Time")),
+        ("# ", "minutes", "rises"),
+    ]
+
+
+def test_init_lists_columns_of_few_names_where_none_is_clearly_one_of_labels(tmp_path):
+    lines = [f"{i % 7}.5,{'abc'[i % 3]},{i * 0.37}" for i in range(90)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,area,y", *lines]))
+    drafted = run("init", tmp_path / "t.csv").stdout
+    assert '# label: no column is clearly one of labels (columns of few names: "area"); ' in drafted
+
+
+def test_init_asks_of_names_that_few_rows_share_whether_they_are_ids(tmp_path):
+    lines = [
+        f"c{i * 7 % 150},{'ab'[i % 2]},{i % 7}.5,{'ok' if i % 9 else 'bad'}" for i in range(400)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["case,side,x,state", *lines]))
+    drafted = run("init", tmp_path / "t.csv").stdout
+    assert '    # "case",  # 150 names in 400 rows: ids, of which new rows have others?' in drafted
+    assert '"side"' not in drafted

@@ -34,7 +34,7 @@ _RATES = (0.01, 0.02, 0.05, 0.1)  # the least that half of the normal rows can p
 _LABEL_WORDS = {
     *("label", "labels", "class", "kind", "target", "attack", "anomaly", "outlier", "fault"),
     *("failure", "defect", "fraud", "category", "diagnosis", "verdict", "status", "outcome", "y"),
-    *("result", "results"),
+    *("result", "results", "severity", "churn", "attrition", "dead", "died"),
 }
 _NORMAL_WORDS = {"negative", "neg", "negativ", "no", "nein", "none"}  # and of many other columns
 _GROUP_NAMES = {
@@ -55,6 +55,7 @@ _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
 _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
 _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
 _KNOWN_BEFORE = "Known before? Then remove this line"
+_SORTED = "rises or falls all along: does it count rows or time, or are rows only sorted by it?"
 _LATER = "later rows lie beyond it; remove this line if it matters"
 _FIRST, _LAST = 0.2, 0.3  # what the place of texts adds to their likeness to labels
 _MOST_LABELS = 50
@@ -112,7 +113,10 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     normal, is_sure = _normal(counts) if counts else ("", False)
     n_normal = rows.n_rows
     if likely is None:
-        yield "# label: no column looks like labels; without one, all rows are normal"
+        texts = (column for column in rows.columns if column.kind == "text")
+        few = [_quoted(text.name) for text in texts if 1 < len(text.counts()) <= _MANY_LABELS]
+        hint = f" (columns of few names: {', '.join(few)})" if few else ""
+        yield f"# label: no column is clearly one of labels{hint}; without it, all rows are normal"
     elif labels is None:
         yield f"# label = {_quoted(likely.name)}  # CHECK: may hold labels: {_shown(counts)}"
     else:
@@ -297,7 +301,7 @@ def _likeness(column: Column, place: float) -> float:
     words = name_words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
-        place = 0.1 * (place == _LAST) + 0.5 * (words[:1] != [] and words[0] in _LABEL_WORDS)
+        place = 0.1 * (place == _LAST) + 0.5 * named
         likeness = 2.0 * (named and counts.keys() == {"0", "1"})
     else:
         texts = {text for text in counts if folded(text) not in ("0", "false")}
@@ -330,12 +334,16 @@ def _drops(
     named = {found.fields["column"] for found in counting_columns(rows)}
     why = ("counts or names the rows", "an id or a date that rows share")
     drops = {c.name: why[bool(_shared(c))] for c in rows.columns if c.name in named}
-    hints: dict[str, str] = {}
+    hints = {c.name: _SORTED for c in rows.columns if c.name in named and _may_be_sorted_by(c)}
+    drops = {name: why for name, why in drops.items() if name not in hints}
     for column in others:
         if column.kind == "text":
             counts = column.counts()
             if counts.total() > 20 and len(counts) > _DISTINCT * counts.total():
                 drops[column.name] = "an id: it differs from row to row"
+            elif len(counts) > max(_MOST_LABELS, counts.total() / _MANY_ROWS):
+                some = f"{len(counts):,} names in {counts.total():,} rows"
+                hints[column.name] = f"{some}: ids, of which new rows have others? Then drop it"
         elif column.kind == "date":
             drops[column.name] = f"a date: {_LATER}"
         elif _is_unix(column):
@@ -354,6 +362,16 @@ def _drops(
             else:
                 hints[name] = f"{doubt}{leak}. Known only afterwards? Then drop it"
     return drops, hints
+
+
+def _may_be_sorted_by(column: Column) -> bool:
+    """Whether numbers that rise or fall all along may be measured: not whole, or some equal."""
+    values = column.values
+    is_measured = bool((values % 1).any()) or len(np.unique(values)) < len(values)
+    steps = np.diff(np.unique(values))
+    is_even = len(steps) > 0 and steps.std() < steps.mean() / 2
+    is_named = {*TIME_WORDS, *_ID_WORDS} & set(name_words(column.name))
+    return is_measured and not is_even and not is_named and not _shared(column)
 
 
 def _time_columns(columns: list[Column], restarts: float) -> list[str]:

@@ -461,12 +461,12 @@ class LabelColumn:
     def seen(self, kinds: Sequence[str]) -> np.ndarray:
         """Which rows stay where only these kinds of anomaly are seen."""
         known = {text for text in self.texts if text not in (None, self.normal)}
-        kinds = [as_label(kind, known) for kind in kinds]
+        kinds = [as_label(kind.removeprefix(f"{self.name} = "), known) for kind in kinds]
         unknown = [kind for kind in kinds if kind not in known]
         if unknown:
             raise UserError(
-                f"--seen {quoted(unknown)} is not a kind in column {self.name!r}, which holds "
-                f"{self.normal!r} and {quoted(sorted(known))}."
+                f"--seen {quoted(unknown)} is not a kind in column {self.name!r}, whose kinds are "
+                f"{quoted(sorted(known))}."
                 f"{did_you_mean(unknown, sorted(known))}"
             )
         return np.array([text in (None, self.normal, *kinds) for text in self.texts], dtype=bool)

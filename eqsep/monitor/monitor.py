@@ -94,7 +94,7 @@ class Recent:
         if self.too_many:
             words.append(
                 f"the last {self.rows:,} rows raised more alarms than promised for normal rows: "
-                f"anomalies have become more frequent, or normal rows have changed"
+                f"some of them are anomalies, or normal rows have changed"
             )
         return "; ".join(words)
 
