@@ -98,6 +98,7 @@ def test_counts_begin_with_the_normal_kind_and_end_with_none():
 def test_rows_of_seen_kinds_stay_and_those_that_are_normal_or_unlabelled():
     labels = labels_of(["normal", "scan", None, "flood"])
     assert labels.seen(["scan"]).tolist() == [True, True, True, False]
+    assert labels.seen(["kind = scan"]).tolist() == [True, True, True, False]  # as it is printed
     with pytest.raises(
         UserError, match=r"--seen 'cold' is not a kind .*, whose kinds are 'flood', 'scan'\."
     ):
