@@ -168,7 +168,7 @@ def counting_columns(rows: Table) -> list[Finding]:
         Finding(
             CountingColumnWarning,
             f"Column {column.name!r} {what}: new rows may lie beyond all that was learnt, and "
-            f"raise alarms for that alone.",
+            f"may raise alarms for that alone.",
             "If it only counts or names the rows, leave it out of X.",
             {"column": column.name},
         )

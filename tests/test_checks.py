@@ -339,6 +339,19 @@ def test_a_fit_and_its_scores_warn_of_days_by_which_later_rows_raise_alarms():
     detector.fit(shuffled)
 
 
+def test_dates_that_hardly_any_normal_row_has_are_not_warned_of():
+    """Any date raises an alarm, a learnt one too: the warning about a leak says so."""
+    rows = measurements()[0][["size"]]
+    day = pd.Series(pd.date_range("2024-01-01", periods=len(rows), freq="D"))
+    is_left = np.arange(len(rows)) % 5 == 0
+    detector = Detector(n_landmarks=20, false_alarm_rate=0.05, random_state=0, config=Config.fast())
+    for among_normal, expected in ((0.01, False), (0.8, True)):
+        has_date = is_left | (np.random.default_rng(0).random(len(rows)) < among_normal)
+        frame = rows.assign(day=day.where(has_date))
+        found = told(lambda X=frame: detector.fit(X, np.where(is_left, "gone", "normal")))
+        assert any(isinstance(m, checks.DateColumnWarning) for m in found) == expected
+
+
 def test_a_year_of_few_values_is_no_time_that_rows_can_be_held_out_by():
     slow = np.cumsum(np.random.default_rng(0).normal(size=600))
     for n_days, fields in ((30, {"time": "day"}), (6, {})):

@@ -3,14 +3,14 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
 from eqsep import Detector
+from eqsep.checks import LeakingColumnWarning
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import ColumnClosedness, Config, End, closedness_by_column
-from eqsep.detector.closedness import outermost
-from eqsep.tables.reading import read_table
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +35,25 @@ def test_every_column_is_looked_at_in_the_order_of_the_table(found, payments):
     assert list(found) == payments.columns.tolist()
 
 
-def test_by_the_ends_alone_as_many_columns_raise_an_alarm(detector, payments, found):
-    """Where all of them do and where none does, as the threshold is too high."""
-    table = read_table(payments, name="test")
-    for far, one in zip(outermost(detector, table), found.values(), strict=True):
-        assert far.at_far_values == one.at_far_values
-        assert far.closed == one.closed
+def test_with_too_high_a_threshold_no_value_raises_an_alarm():
     X = np.random.default_rng(0).normal(size=(400, 3))
     with warnings.catch_warnings(action="ignore"):
         narrow = Detector(config=Config.fast(), bandwidth=0.002, random_state=0).fit(X)
-    far = outermost(narrow, read_table(X, name="test"))
+    far = closedness_by_column(narrow, X)
     assert [[end.rings for end in one.ends] for one in far] == [[False] * 3] * 3
+
+
+def test_values_that_only_anomalies_have_raise_an_alarm_anywhere():
+    day = pd.date_range("2024-01-01", periods=300, freq="D")
+    is_left = np.arange(300) % 5 == 0
+    rows = pd.DataFrame({"size": np.arange(300) % 7, "left": day.where(is_left)})
+    detector = Detector(config=Config.fast(), n_landmarks=40, random_state=0)
+    with pytest.warns(LeakingColumnWarning):
+        detector.fit(rows, np.where(is_left, "gone", "normal"))
+    left = closedness_by_column(detector, rows[~is_left])[1]
+    assert [(end.alarm, end.since, end.beyond) for end in left.ends] == [(1.0, None, None)] * 2
+    inside = left.values[25:-25]
+    assert (inside[0], inside[-1]) == ("2024-01-01", "2024-10-22")  # as learnt of anomalies
 
 
 def test_a_missing_value_is_not_counted_as_one_that_is_far_out():
@@ -56,6 +64,9 @@ def test_a_missing_value_is_not_counted_as_one_that_is_far_out():
     both = closedness(late, silent)
     assert (both.at_far_values, both.closed, both.is_late) == (True, False, True)
     assert closedness(silent).at_far_values is None
+    below = End("below", 0.1)
+    assert closedness(below, late).at_far_values is True  # one side is enough
+    assert closedness(below, silent).at_far_values is False
 
 
 def test_far_out_the_alarm_rings_on_both_sides_of_every_number(found):

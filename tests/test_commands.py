@@ -311,9 +311,7 @@ def test_the_summary_counts_held_out_rows_that_are_taken_for_anomalies(tmp_path)
 
 
 def test_info_says_what_a_model_has_learnt(model, fitted):
-    said = "; one strange value alone raises an alarm in 6 of 9 columns, a missing one in 4 of 7"
-    assert said in fitted.stdout  # a truth is not strange, and three columns have missing values
-    fitted = fitted.stdout.replace(said, "").splitlines()
+    fitted = fitted.stdout.splitlines()
     told = done("info", model).splitlines()
     line = "normal      rows labelled normal are trusted; any without a label counts 0.01"
     assert told[2] == line

@@ -277,8 +277,14 @@ def test_the_page_says_what_the_records_hold(report, text):
     assert any(one.closedness.is_late for one in report.columns)
     every = [end for one in report.columns for end in one.closedness.ends]
     rings = [end.rings for end in every if end.where == "missing"]
-    said = f"one, raises an alarm in {sum(rings)} of {len(rings)} column"
-    assert any(said in one["text"] for one in read.all("p"))
+    far = [[e.rings for e in one.closedness.ends if e.where != "missing"] for one in report.columns]
+    some, both = (sum(map(rule, filter(None, far))) for rule in (any, all))
+    told = (
+        f"In {some} of {sum(map(bool, far))} columns, one value far below or far above",
+        f"; in {some - both} of them, on one side only" * (some > both),
+        f"one, is enough for an alarm in {sum(rings)} of {len(rings)} column",
+    )
+    assert any(all(part in one["text"] for part in told) for one in read.all("p"))
     assert len(read.all("article")) == len(report.alarms) == 12
 
 

@@ -23,13 +23,12 @@ from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.models import print_summary
 from eqsep.cli.project import NAME, current_project, known_label, quoted_column
 from eqsep.detector import Detector
-from eqsep.detector.closedness import outermost
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.units import Divided, as_units, total
-from eqsep.errors import UserError, counted, quoted
+from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.io.files import cast, count_values, files_of, joined, no_rows
 from eqsep.io.inference import annotated, understood, written
@@ -95,8 +94,7 @@ def fit(
         detector, data = fit_files(spec, out, settings, like=like, ray=ray)
     console = Screen()
     normal = None if data.labels is None else data.labels.called
-    strange = _strange_values(detector, data)
-    print_summary(console, detector, data.counts, out, normal=normal, threshold=strange, new=True)
+    print_summary(console, detector, data.counts, out, normal=normal, new=True)
     console.print_lines(_drafted_label(spec, detector))
     if report is not None:
         with progress("eqsep fit", "measuring for the report"), reported_to(None):
@@ -156,21 +154,6 @@ def _drafted_label(spec: InputSpec, detector: Detector) -> dict[str, str]:
     why = f'{NAME} drafts label = "{label}", still commented out, so it is learnt as a column'
     learnt = detector.plan_.table_columns.get(label) is not None and label
     return {"caution": f"{why}. Uncomment it, or add {label!r} to drop."} if learnt else {}
-
-
-def _strange_values(detector: Detector, data: TrainingData) -> str:
-    """In how many columns a strange or missing value alone raises an alarm, unless in all."""
-    kind, normal = _kinds(detector, data.sample, data.labels)
-    rows = np.flatnonzero(kind == normal)
-    if detector.plan_.windows is not None or not len(rows):
-        return ""  # sampled rows have no windows
-    columns = outermost(detector, data.sample.take(rows))
-    far = [one.at_far_values for one in columns if one.at_far_values is not None]
-    missing = [end.rings for one in columns for end in one.ends if end.where == "missing"]
-    found = f"{sum(far):,} of {counted(len(far), 'column')}"
-    if not all(missing):
-        found += f", a missing one in {sum(missing):,} of {len(missing):,}"
-    return "" if all(far + missing) else f"; one strange value alone raises an alarm in {found}"
 
 
 def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path | None) -> None:

@@ -110,7 +110,6 @@ def print_summary(
     *,
     gone: Mapping[str, int] | None = None,
     normal: str | None = None,
-    threshold: str = "",
     new: bool = False,
 ) -> None:
     """Rows learnt by kind, or gone, and the threshold; the file calls normal rows `normal`."""
@@ -132,7 +131,7 @@ def print_summary(
         "seen kinds": (", ".join(map(shown_kind, sorted(model.kinds, key=natural_order))) or "none")
         + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=trusted),
-        "threshold": f"{model.threshold:.3f}{threshold}",
+        "threshold": f"{model.threshold:.3f}",
         "promise": _promise(model),
         **_interval(model),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",

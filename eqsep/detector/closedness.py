@@ -9,7 +9,8 @@ from sklearn.utils import check_random_state
 from eqsep.arrays import objects
 from eqsep.detector.audit import Fitted
 from eqsep.detector.model import NEW_NAME, Model
-from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
+from eqsep.tables.encodings import Category, Date, Number
+from eqsep.tables.reading import WRITERS, Column, Table
 
 _DAY = 86_400.0
 _INSIDE, _OUTSIDE = 31, 25  # values that are tried
@@ -26,7 +27,9 @@ class End:
 
     where: str  #: "below", "above", "new name" or "missing"
     alarm: float  #: the share of the rows that raise an alarm as far out as was tried
-    since: str | None = None  #: the value, going outwards, from which half of them do, if any
+    #: the value, going outwards from the median, from which half of them do; None if no value or
+    #: the median, too
+    since: str | None = None
     beyond: float | None = None  #: how far that is beyond the normal rows, in ranges of theirs
 
     @property
@@ -60,14 +63,14 @@ class ColumnClosedness:
 
     @property
     def at_far_values(self) -> bool | None:
-        """Whether they do at every end but a missing value; None if there is no such end."""
+        """Whether they do at some end but a missing value; None if there is no such end."""
         rings = [end.rings for end in self.ends if end.where != "missing"]
-        return all(rings) if rings else None
+        return any(rings) if rings else None
 
     @property
     def is_late(self) -> bool:
-        """Whether they do at far values, but at some end only far beyond the normal rows."""
-        return bool(self.at_far_values) and any(end.is_late for end in self.ends)
+        """Whether they do so at some end only far beyond the normal rows."""
+        return any(end.is_late for end in self.ends)
 
 
 def closedness_by_column(
@@ -96,29 +99,6 @@ def closedness_by_column(
     x0 [('below', True), ('above', True), ('missing', True)]
     x1 [('below', True), ('above', True), ('missing', True)]
     """
-    return _by_column(detector, X, n_rows=n_rows, random_state=random_state)
-
-
-def varied_rows(table: Table) -> Table:
-    """Some of the normal rows of a table, drawn at random: enough to see what is far out."""
-    return table.take(np.random.default_rng(0).permutation(table.n_rows)[:_MOST_DRAWN])
-
-
-def outermost(detector: Fitted, table: Table) -> tuple[ColumnClosedness, ...]:
-    """`closedness_by_column` as far out as it looks, without the values from which on rows ring."""
-    return _by_column(detector, varied_rows(table), inside=3, beyond=_BEYOND[-1:])
-
-
-def _by_column(
-    detector: Fitted,
-    X: Any,
-    *,
-    n_rows: int = 24,
-    random_state: Any = 0,
-    inside: int = _INSIDE,
-    beyond: np.ndarray = _BEYOND,
-) -> tuple[ColumnClosedness, ...]:
-    """With so many values inside what is usual, and these ranges beyond it on both sides."""
     model = detector.model_
     table = model.plan.align(X)
     score = model.scores(table)
@@ -127,35 +107,33 @@ def _by_column(
     chosen = np.sort(check_random_state(random_state).permutation(passing)[:n_rows])
     Z = model.plan.encode(table.take(chosen))
     return tuple(
-        _vary(model, Z, table.columns[j], chosen, index=j, inside=inside, beyond=beyond)
+        _vary(model, Z, table.columns[j], chosen, index=j)
         for j, learnt in enumerate(model.plan.encoder.columns)
         if learnt is not None
     )
 
 
+def varied_rows(table: Table) -> Table:
+    """Some of the normal rows of a table, drawn at random: enough to see what is far out."""
+    return table.take(np.random.default_rng(0).permutation(table.n_rows)[:_MOST_DRAWN])
+
+
 def _vary(
-    model: Model,
-    Z: np.ndarray,
-    column: Column,
-    chosen: np.ndarray,
-    *,
-    index: int,
-    inside: int,
-    beyond: np.ndarray,
+    model: Model, Z: np.ndarray, column: Column, chosen: np.ndarray, *, index: int
 ) -> ColumnClosedness:
     learnt = model.plan.encoder.columns[index]
     assert learnt is not None
-    if learnt.reads in NUMERIC:
+    if not isinstance(learnt, Category):
         numbers = column.numbers(learnt.reads)
         has_missing = bool(np.isnan(numbers).any())
-        tried, position, texts = _numbers(numbers, chosen, learnt.reads, inside, beyond)
+        tried, position, texts = _numbers(numbers, chosen, learnt)
         tried = np.vstack([tried, np.full(len(chosen), np.nan)])
         scores = _scores(model, Z, Column(column.name, learnt.reads, tried.ravel()), index)
         alarm = (scores > model.threshold).mean(axis=1)
-        middle = len(beyond) + inside // 2
+        middle = _OUTSIDE + _INSIDE // 2
         ends = [
-            _side("below", alarm[middle::-1], texts[middle::-1], beyond),
-            _side("above", alarm[middle:-1], texts[middle:], beyond),
+            _side("below", alarm[middle::-1], texts[middle::-1]),
+            _side("above", alarm[middle:-1], texts[middle:]),
         ]
     else:
         truths = learnt.reads == "boolean"
@@ -183,16 +161,17 @@ def _vary(
 
 
 def _numbers(
-    numbers: np.ndarray, chosen: np.ndarray, unit: str, n_inside: int, beyond: np.ndarray
+    numbers: np.ndarray, chosen: np.ndarray, learnt: Date | Number
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Values for each row, whose dates keep hour and weekday; their positions; their texts."""
-    there = numbers[~np.isnan(numbers)]
-    share = np.linspace(0, 1, n_inside)
-    inside = np.quantile(there, share, method="nearest") if len(there) else np.zeros(n_inside)
+    unit, there = learnt.reads, numbers[~np.isnan(numbers)]
+    there = there if len(there) else np.array(learnt.number.knots or [0.0])  # those of anomalies
+    share = np.linspace(0, 1, _INSIDE)
+    inside = np.quantile(there, share, method="nearest")
     low, high = float(inside[0]), float(inside[-1])
     width = (high - low) or abs(high) or 1.0
-    values = np.concatenate([low - width * beyond[::-1], inside, high + width * beyond])
-    far = beyond / (1 + beyond)
+    values = np.concatenate([low - width * _BEYOND[::-1], inside, high + width * _BEYOND])
+    far = _BEYOND / (1 + _BEYOND)
     position = np.concatenate([-far[::-1], share, 1 + far])
     tried = np.repeat(values[:, None], len(chosen), axis=1)
     if unit != "date":
@@ -212,12 +191,12 @@ def _scores(model: Model, Z: np.ndarray, column: Column, index: int) -> np.ndarr
     return model.score(rows).reshape(-1, len(Z))
 
 
-def _side(where: str, alarm: np.ndarray, texts: list[str], beyond: np.ndarray) -> End:
+def _side(where: str, alarm: np.ndarray, texts: list[str]) -> End:
     """An end, from the shares of rows that raise an alarm at values going outwards."""
     quiet = np.flatnonzero(alarm < 0.5)
     first = int(quiet[-1]) + 1 if len(quiet) else 0
-    if first == len(texts):
+    if first in (0, len(texts)):  # learnt values ring too, or none does
         return End(where, float(alarm[-1]))
-    inside = len(texts) - len(beyond)
-    since = float(beyond[first - inside]) if first >= inside else 0.0
+    inside = len(texts) - _OUTSIDE
+    since = float(_BEYOND[first - inside]) if first >= inside else 0.0
     return End(where, float(alarm[-1]), texts[first], since)

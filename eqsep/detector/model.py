@@ -169,9 +169,11 @@ class Model(WithoutCaches):
         encoder, rows = self.plan.encoder, self.evidence.held_out.normal[:_MOST_VARIED]
 
         def alarms(index: int, column: Column) -> float:
-            moved = rows.copy()
-            values = np.resize(column.values, len(rows))
-            moved[:, encoder.source == index] = encoder.encode_column(
+            moved, outputs = rows.copy(), encoder.source == index
+            missing = encoder.encode_column(index, replace(column, values=np.array([np.nan])))
+            dated = ~np.isclose(rows[:, outputs], missing).all(axis=1)  # others have no date
+            values = np.resize(column.values, int(dated.sum()))
+            moved[np.ix_(dated, outputs)] = encoder.encode_column(
                 index, replace(column, values=values)
             )
             return float(np.mean(self._scores_of(moved) > self.threshold)) if len(rows) else 0.0

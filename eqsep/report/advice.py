@@ -82,16 +82,16 @@ def _from_data(
     findings: Sequence[Finding],
     words: Words,
 ) -> Iterator[Step]:
-    """Leaks of the label, columns by which all later rows raise an alarm, unlabelled anomalies."""
+    """Leaks of the label, columns by which later rows raise alarms, unlabelled anomalies."""
     for one in findings:
         if one.category is LeakingColumnWarning:  # then no measured figure holds
             why = f"{words(one.warning())} Every figure on this page depends on it."
             yield Step("Check for a leak of the label", why, one.message)
     for column in (one for one in columns if one.outgrown is not None):
-        side = "from {} on" if column.outgrown == "above" else "down from {}"
+        side = "From {} on" if column.outgrown == "above" else "Down from {}"
         why = (
-            f"Later rows raise an alarm {side.format(column.since)}, whatever their other values, "
-            f"as nothing like that was learnt. Fit without the column, or again before then."
+            f"{side.format(column.since)}, at least half of the normal rows raise an alarm for "
+            f"that alone. Fit without the column, or again before then."
         )
         start = f"Column {column.name!r} "
         message = next((one.message for one in findings if one.message.startswith(start)), "")

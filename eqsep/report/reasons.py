@@ -15,6 +15,7 @@ from eqsep.tables.reading import Table
 _DIGITS = 3  # of numbers that are shown
 _ALARMS, _REASONS = 12, 4  # alarms that are explained, and columns that are named for each
 _SOON = 3.0  # ranges beyond the learnt rows that a column which moves on will reach
+_STYLES = {"later rows": "bad", "no": "bad", "close": "good"}  # of verdicts; others are late
 _MOST, _SHOWN = 12, 10  # columns that are shown at once; of more than these, so many
 
 
@@ -97,8 +98,8 @@ class ColumnVerdict:
     """What becomes of rows in which one column takes unusual values."""
 
     closedness: ColumnClosedness
-    # "above" or "below", if the column moves there as time goes by and rows there raise an alarm:
-    # all later rows do.
+    # "above" or "below", if the column moves there as time goes by and at least half of the rows
+    # there raise an alarm.
     outgrown: str | None = None
     weight: float = 0.0  # what it adds to the scores of the alarms that are explained
 
@@ -116,15 +117,19 @@ class ColumnVerdict:
     def word(self) -> str:
         """The verdict. A missing value is named if it is the only one that raises no alarm."""
         if self.outgrown:
-            return "all later rows"
+            return "later rows"
         if self.closedness.closed:
             return "late" if self.closedness.is_late else "close"
-        return "no" if self.closedness.at_far_values is False else "no, where missing"
+        far = [end for end in self.closedness.ends if end.where != "missing"]
+        silent = [end for end in far if not end.rings]
+        if not silent:
+            return "no, where missing"
+        return "no" if silent == far else "one side"
 
     @property
     def style(self) -> str:
         """How it is coloured."""
-        return {"close": "good", "late": "late", "no, where missing": "late"}.get(self.word, "bad")
+        return _STYLES.get(self.word, "late")
 
 
 def column_verdicts(
@@ -156,6 +161,6 @@ def that_matter(columns: Sequence[ColumnVerdict]) -> tuple[ColumnVerdict, ...]:
     """All columns if they are few; else the ten that matter most: first those that rows outgrow."""
     if len(columns) <= _MOST:
         return tuple(columns)
-    order = ("all later rows", "no", "late", "no, where missing", "close")
+    order = ("later rows", "no", "one side", "late", "no, where missing", "close")
     chosen = sorted(columns, key=lambda c: (not c.outgrown, -c.weight, order.index(c.word)))
     return tuple(chosen[:_SHOWN])
