@@ -155,12 +155,14 @@ def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_coun
     console, client, monkeypatch
 ):
     status = console.ws.watching.status("pumps")
-    told = {"heat": "lower, around 2 (was 3)", "load": ""}
+    told = {"heat": "lower, mean 2 (was 3)", "load": ""}
     seen = replace(status, shifts=[("heat", -6.0), ("load", 2.0)], told=told, far=4.6, banner=None)
+    seen = replace(seen, compared="the last 563 rows without an alarm")
     monkeypatch.setattr("eqsep.serve.watching.Watching.status", lambda *_: seen)
     page = client.get("/m/pumps/watch").text
     assert re.findall(r"<td>(moved|within chance)</td>", page) == ["moved", "within chance"]
-    assert '<td>lower, around 2 (was 3)</td><td class="number">6.0</td>' in page
+    assert '<td>lower, mean 2 (was 3)</td><td class="number">6.0</td>' in page
+    assert ">the last 563 rows without an alarm compared with the rows learnt, in" in page
     assert ": beyond 4.6, a column has moved" in page
     assert f"since version {status.version} went live" in page
     assert '<div class="notice warn"><b>No evidence against' in page

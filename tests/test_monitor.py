@@ -19,6 +19,7 @@ from eqsep.errors import UserError
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
 from eqsep.monitor.monitor import chance_at, far_off, too_many
 from eqsep.report import html, watch_report
+from eqsep.tables.encoder import Encoder
 
 
 @pytest.fixture
@@ -278,7 +279,7 @@ def test_the_command_goes_on_from_its_state(detector, tmp_path, capsys):
     code, told = watch(b, "--state", state)
     assert code == 1
     assert told.startswith("rows 600 in episode 1 changed yes, since row 3")
-    assert re.search(r"moved x0: higher, around \S+ \(was \S+\)[; ]", told)
+    assert re.search(r"moved in the last 600 rows: x0: higher, mean \S+ \(was \S+\)[; ]", told)
     assert "next fit again to newer rows if these are normal; --report shows which" in told
     assert watch(a, b) == (1, told)
     with pytest.raises(SystemExit):
@@ -526,15 +527,111 @@ def test_how_a_column_has_moved_is_said_in_its_words_and_units():
     for column, changed, told in (
         ("line", {"line": "ABBBBC"}, f"'B' {share}, 'A' {share}"),
         ("line", {"line": "XYBBBC"}, r"missing or never learnt in 3\d\.\d% .* \(was 0\.0%\), .*"),
-        ("heat", {"heat": heat(53)}, r"higher, around 53\S* \(was 50\S*\)"),
-        ("heat", {"heat": heat(48)}, r"lower or missing, around 48.*"),
+        ("heat", {"heat": heat(53)}, r"higher, mean 53\S* \(was 50\S*\)"),
+        ("heat", {"heat": heat(48)}, r"lower, mean 48\S* \(was 50\S*\)"),
         ("gap", {"gap": np.nan}, r"missing in 100\.0% of rows \(was \d+\.\d%\)"),
-        ("day", {"day": pd.Timestamp("2026-03-01")}, r"later, around 2026-0[23]-.*"),
+        ("day", {"day": pd.Timestamp("2026-03-01")}, r"later, mean 2026-0[23]-.*"),
     ):
         monitor = Monitor(detector)
         monitor.update(rows(900, **{"gap": 1.5} | changed))
         found = {one.column: one.told for one in monitor.recent().moved}
         assert re.fullmatch(told, found[column]), found
+
+
+def jobs(rng, n):
+    """Mostly 20 tries, no wait in half of the rows and a long tail, and two columns more."""
+    tries = np.where(rng.random(n) < 0.6, 20.0, rng.integers(1, 60, n))
+    wait = np.where(rng.random(n) < 0.5, 0.0, np.round(rng.lognormal(2, 1.5, n)))
+    found = {"tries": tries, "wait": wait, "acid": rng.normal(1.8, 0.3, n).round(2)}
+    return pd.DataFrame(found | {"line": rng.choice([*"ABC"], n, p=[0.7, 0.2, 0.1])})
+
+
+def changed(column, change, *, share=1.0):
+    """The rows with a column changed, in a part of them."""
+
+    def rows(rng, n):
+        found = jobs(rng, n)
+        some = rng.random(n) < share
+        return found.assign(**{column: found[column].where(~some, change(found[column]))})
+
+    return rows
+
+
+@pytest.fixture(scope="module")
+def jobs_model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("jobs") / "jobs.eqsep"
+    detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0, config=Config.fast())
+    detector.fit(jobs(np.random.default_rng(0), 3_000)).save(path)
+    return path
+
+
+def test_the_words_are_those_of_the_values_of_the_last_rows(jobs_model, tmp_path, capsys):
+    def folded(wait):  # more zeros, and a longer tail
+        return np.where(wait < 12, 0.0, 3 * wait)
+
+    for column, rows, way in (
+        ("tries", changed("tries", lambda x: 2 * x, share=0.25), "higher"),
+        ("tries", changed("tries", lambda x: x // 2, share=0.6), "lower"),
+        ("wait", changed("wait", lambda x: x + 3, share=0.6), "higher"),
+        ("wait", changed("wait", lambda x: x // 3), "lower"),
+        ("wait", changed("wait", folded), "distribution differs"),
+        ("acid", changed("acid", lambda x: x - 0.5), "lower"),
+        ("acid", changed("acid", lambda x: x + 0.5, share=0.5), "higher"),
+        ("acid", changed("acid", lambda x: x * np.nan, share=0.1), None),
+        ("acid", changed("acid", lambda x: (x + 1).where(x > 1.5)), "higher"),
+        ("line", changed("line", lambda _: "A"), None),
+        ("line", changed("line", lambda _: None, share=0.2), None),
+    ):
+        seen = rows(np.random.default_rng(1), 1_063)
+        seen.to_csv(tmp_path / "new.csv", index=False)
+        with pytest.raises(SystemExit):
+            app(["watch", str(jobs_model), str(tmp_path / "new.csv")])
+        out = " ".join(capsys.readouterr().out.split())
+        assert " of the last 1,013; 1.00% of normal ones" in out
+        line = re.search(r"moved in the last 563 rows: (.*?) look", out)[1]
+        told, last = line.partition(f"{column}: ")[2].partition(";")[0], seen[column].tail(563)
+        if way is not None:
+            found = re.match(rf"{way}, mean (\S+) \(was (\S+)\)", told)
+            assert found, (column, line)
+            mean, was = map(float, found.groups())
+            assert abs(mean - last.mean()) <= abs(mean - was) / 15, (column, line)
+        gone = last.isna().mean()
+        what = "missing or never learnt" if column == "line" else "missing"
+        assert (f"{what} in {gone:.1%} of rows (was 0.0%)" in told) == (gone > 0), (column, line)
+        assert gone == 0 or way or told.startswith(what)
+
+
+def test_values_of_encoded_rows_are_those_of_the_table():
+    rng = np.random.default_rng(0)
+    rows = jobs(rng, 400).assign(same=7.0, two=rng.integers(0, 2, 400), at="2026-01-01")
+    rows["at"] = pd.to_datetime(rows["at"]) + pd.to_timedelta(rng.integers(0, 10**6, 400), unit="s")
+    rows["gap"] = np.where(rng.random(400) < 0.2, np.nan, rng.normal(size=400))
+    encoder = Encoder.learn(rows)
+    new = jobs(rng, 300).assign(same=9.0, two=1, at=rows["at"], gap=rows["gap"])
+    new.loc[:50, ["tries", "same", "two", "at"]] = None
+    new.loc[60, ["wait", "acid", "same"]] = [1e12, -1e9, -40.0]
+    numbers = [column for column in new if column != "line"]
+    expected = new[numbers].assign(at=new["at"].to_numpy().astype("datetime64[s]").astype(float))
+    expected["at"] = expected["at"].where(new["at"].notna())
+    found = encoder.with_values(encoder.encode(new))[:, -2 * len(numbers) :]
+    assert_array_equal(found[:, len(numbers) :], expected.isna())
+    assert_allclose(found[:, : len(numbers)], expected.fillna(0), rtol=1e-5, atol=1e-5)
+
+
+def test_a_state_without_the_sums_of_values_goes_on(detector, tmp_path):
+    rng, monitor = np.random.default_rng(5), Monitor(detector)
+    monitor.update(rng.normal(size=(600, 2)))
+    monitor.save(tmp_path / "new")
+    with np.load(tmp_path / "new") as kept:
+        parts = {name: kept[name] for name in kept.files}
+    parts["sums"] = parts["sums"][:, : parts["squares"].shape[1]]
+    with (tmp_path / "old").open("wb") as file:
+        np.savez(file, **parts)
+    old = Monitor.load(tmp_path / "old", detector)
+    assert {shift.told for shift in old.shifts()} == {"differs"}
+    for each in (old, monitor):
+        each.update(np.random.default_rng(6).normal(size=(1_000, 2)))
+    assert old.shifts() == monitor.shifts()
 
 
 def test_what_the_scores_do_not_show_is_to_be_looked_at(detector, tmp_path, capsys):
@@ -557,8 +654,8 @@ def test_what_the_scores_do_not_show_is_to_be_looked_at(detector, tmp_path, caps
     code, told, shown = watch(folded(rng))
     assert code == 3
     assert "changed no" in told
-    assert re.search(r"moved x1: higher, around [\d.]+ \(was -?[\d.]+\) look a column", told)
-    assert re.search(r">higher, around [\d.]+ \(was", shown)
+    assert re.search(r"moved in the last 700 rows: x1: higher, mean \S+ \(was \S+\) look", told)
+    assert re.search(r">higher, mean [\d.]+ \(was", shown)
     assert "look a column has moved by more than chance report" in told
     assert "not by the scores, but look" in shown
     code, told, _ = watch(with_outliers(rng, share=0.08))

@@ -178,7 +178,9 @@ def _watched(monitor: Monitor) -> dict[str, str]:
         "changed": changed,
         "alarms": f"{watched.alarm_rate:.2%} of the rows, {recent.alarm_rate:.2%} of the last "
         f"{recent.rows:,}; {promised}",
-        "moved": "; ".join(moved) or recent.unjudged or "no column",
+        "moved": recent.unjudged or f"no column in {recent.compared}",
     }
+    if moved:
+        lines["moved"] = f"in {recent.compared}: {'; '.join(moved)}"
     lines |= {"look": recent.told, "next": _NEXT if watched.broken_at is not None else ""}
     return {name: line for name, line in lines.items() if line}

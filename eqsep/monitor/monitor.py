@@ -17,7 +17,7 @@ from eqsep.detector.calibration import checked_share
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.model import Model
 from eqsep.detector.runs import Runs
-from eqsep.errors import ParameterError, UserError, warn
+from eqsep.errors import ParameterError, UserError, counted, warn
 from eqsep.files import written_whole
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
 from eqsep.tables.reading import RowGroups
@@ -67,19 +67,20 @@ class ColumnShift:
 
     column: str
     standard_errors: float
-    told: str = ""  #: how, in words, such as "higher, around 3 (was 2)"
+    told: str = ""  #: how, in words, such as "higher, mean 3 (was 2)"
 
 
 @dataclass(frozen=True)
 class Recent:
     """What to check in the last rows, whether or not the scores have changed."""
 
-    rows: int  #: the last 1,000 rows or a few more, or all if there are fewer
+    rows: int  #: the last 1,000 to 1,049 rows, or all if there are fewer
     alarms: int  #: those above the threshold
     too_many: bool  #: whether there are more alarms than the promise and chance allow
     far: float  #: the standard errors from which a column has moved; infinite for few rows
     moved: tuple[ColumnShift, ...]  #: the columns that have, the farthest first
     unjudged: str = ""  #: why columns cannot be judged yet, in words; else empty
+    compared: str = ""  #: the rows by which columns are judged, such as "the last 563 rows"
 
     @property
     def alarm_rate(self) -> float:
@@ -185,7 +186,7 @@ class Monitor:
             counting = counting[np.argsort(calibration.scores[counting], kind="stable")]
             counting = np.sort(counting[: len(counting) - model.rank])
         units = calibration.groups[counting] if self._grouping else None
-        held = model.evidence.held_out.normal[counting].astype(float)
+        held = model.plan.encoder.with_values(model.evidence.held_out.normal[counting])
         scores = calibration.scores[counting]
         self._patience, self._open = 1, dict[int, np.ndarray]()
         if units is not None:
@@ -196,9 +197,8 @@ class Monitor:
         self.watched = Watched(episode=episode, units=None if units is None else 0)
         self._evidence = model.evidence
         self._ranks, self._jumper = SequentialRanks(scores), SimpleJumper()
-        n_encoded = len(model.plan.encoder.counted)
-        self._sums = np.zeros((2, n_encoded))  # of the last block, and this one
-        self._squares = np.zeros_like(self._sums)
+        self._sums = np.zeros((2, held.shape[1]))  # of the last block, and this one
+        self._squares = np.zeros((2, len(model.plan.encoder.counted)))
         self._points, self._moves = np.empty((0, 3)), np.empty((0, 1 + len(self._columns)))
 
     @property
@@ -248,7 +248,8 @@ class Monitor:
         at = self.watched.rows + np.arange(1, len(scores) + 1)
         grouping, holdout = self._grouping, model.plan.holdout
         bets_on = ~alarm if self.quiet_only else np.ones(len(alarm), dtype=bool)
-        rows, scores, at = rows[bets_on], scores[bets_on], at[bets_on]
+        rows = model.plan.encoder.with_values(rows[bets_on])
+        scores, at = scores[bets_on], at[bets_on]
         if grouping is not None:
             if grouping.columns[1] == "" or (ordered and grouping.edges):
                 groups = self.runs.in_order(groups, len(alarm))
@@ -300,7 +301,7 @@ class Monitor:
         return means[:, 1:], means[:, 0], found[:, 0].astype(int)
 
     def _sum_up(self, rows: np.ndarray, at: np.ndarray) -> None:
-        """Add encoded rows, or means of units, to the sums of the last two blocks."""
+        """Add rows with values, or means of units, to the sums of the last two blocks."""
         n = self._jumper.n
         for places in np.split(np.arange(len(rows)), range(-n % _BLOCK, len(rows), _BLOCK)):
             part = rows[places]
@@ -308,7 +309,7 @@ class Monitor:
                 for sums in (self._sums, self._squares):
                     sums[0], sums[1] = sums[1], 0.0
             self._sums[1] += part.sum(axis=0, dtype=float)
-            self._squares[1] += np.square(part, dtype=float).sum(axis=0)
+            self._squares[1] += np.square(part[:, : self._squares.shape[1]]).sum(axis=0)
             n += len(part)
             if len(part) and n % _BLOCK == 0:
                 self._moves = np.vstack(
@@ -323,8 +324,9 @@ class Monitor:
     def shifts(self) -> list[ColumnShift]:
         """How far the mean of each column has moved from the held-out rows, the farthest first.
 
-        The mean is that of the last 500 to 1,000 rows, or groups. Among many columns, some are 3
-        standard errors away by chance: see `recent` for the limit beyond which they have moved.
+        The mean is that of `Recent.compared`: the last 501 to 1,000 rows, or groups. Among many
+        columns, some are 3 standard errors away by chance: see `recent` for the limit beyond which
+        they have moved.
         """
         now, errors = self._means(self._jumper.n)
         if np.isnan(errors).any():
@@ -347,6 +349,7 @@ class Monitor:
         rows, alarms = seen.rows - rows, seen.alarms - alarms
         chance = chance_at(seen.rows // _STEP + 1, delta=self.delta)
         n, n_held = self._jumper.n, len(model.calibration.counting)
+        quiet = " without an alarm" * self.quiet_only
         far = far_off(chance, rows=n, n_values=len(model.plan.encoder.counted))
         many, unit = too_many(alarms, rows, rank=model.rank, n_held=n_held, chance=chance), "row"
         if self._grouping is not None:  # rows of a group raise alarms together
@@ -360,6 +363,7 @@ class Monitor:
             far=far,
             moved=tuple(shift for shift in self.shifts() if abs(shift.standard_errors) > far),
             unjudged=needed if n < _FEWEST else "",
+            compared=f"the last {counted(_compared(n), unit)}{quiet}",
         )
 
     @property
@@ -386,17 +390,19 @@ class Monitor:
         return [encoder.column_names[place] for place in dict.fromkeys(encoder.source.tolist())]
 
     def _means(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
-        """The mean of the last encoded rows of so many, and how far it is; NaN for less than two.
+        """The mean of the last rows of so many, and how far it is; NaN for less than two.
 
-        -> 2 × (n_encoded,)
+        -> (n_encoded + those of the values,), (n_encoded,)
         """
-        held, n = self._held, rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
+        n, n_encoded = _compared(rows), self._squares.shape[1]
+        held = self._held[:, :n_encoded]
         if n < 2 or len(held) < 2:
-            return np.full(held.shape[1], np.nan), np.full(held.shape[1], np.nan)
-        mean = self._sums.sum(axis=0) / n
+            return np.full(self._held.shape[1], np.nan), np.full(n_encoded, np.nan)
+        means = self._sums.sum(axis=0) / n
+        mean = means[:n_encoded]
         variance = np.maximum(self._squares.sum(axis=0) / n - mean**2, 0)
         spread = variance / n + held.var(axis=0) / len(held)
-        return mean, (mean - held.mean(axis=0)) / np.sqrt(np.maximum(spread, 1e-12))
+        return means, (mean - held.mean(axis=0)) / np.sqrt(np.maximum(spread, 1e-12))
 
     def _moved(self, errors: np.ndarray) -> np.ndarray:
         """How far each column has moved, by its encoded one that did so farthest."""
@@ -417,7 +423,6 @@ class Monitor:
         words = {"form": _FORM, "model": self.model_, "delta": self.delta}
         words |= {"random_state": self.random_state, "quiet_only": self.quiet_only}
         words |= asdict(self.watched)
-        n_encoded = len(self.detector.plan_.encoder.counted)
         runs: dict[str, Any] = self.runs.arrays()
         np.savez(
             file,
@@ -429,7 +434,7 @@ class Monitor:
             points=self._points,
             moves=self._moves,
             open_units=np.array(list(self._open), dtype=np.uint64),
-            open_sums=np.reshape(list(self._open.values()), (-1, 3 + n_encoded)),
+            open_sums=np.reshape(list(self._open.values()), (-1, 3 + self._sums.shape[1])),
             **runs,
         )
 
@@ -448,7 +453,8 @@ class Monitor:
                 accounts, scores, sums, squares = (kept[name].astype(float) for name in _ARRAYS)
                 points, moves = kept.get("points"), kept.get("moves")
                 runs = Runs.from_arrays(kept) if "runs" in kept else Runs()
-                opened = kept.get("open_units", np.empty(0)), kept.get("open_sums", np.empty(0))
+                opened = kept.get("open_units", np.empty(0))
+                open_sums = kept.get("open_sums", np.empty((0, 0)))
             if words.pop("form") != _FORM:
                 raise ValueError("another form")
             delta, seed, model = (words.pop(name) for name in ("delta", "random_state", "model"))
@@ -467,12 +473,13 @@ class Monitor:
             monitor.before = watched
             monitor._begin(watched.episode + 1)
             return monitor
-        monitor.watched, monitor._sums, monitor._squares = watched, sums, squares
+        n = monitor._sums.shape[1]
+        monitor.watched, monitor._sums, monitor._squares = watched, _padded(sums, n), squares
         monitor._ranks = SequentialRanks(scores)
         monitor._jumper.accounts = tuple(accounts.tolist())
         n_bets = watched.rows - watched.alarms if quiet_only else watched.rows
         monitor._jumper.n = n_bets if watched.units is None else watched.units
-        monitor._open = dict(zip(opened[0].tolist(), opened[1], strict=True))
+        monitor._open = dict(zip(opened.tolist(), _padded(open_sums, 3 + n), strict=True))
         if points is not None and moves is not None:  # an older file has no history
             monitor._points, monitor._moves = points.astype(float), moves.astype(float)
         return monitor
@@ -484,6 +491,16 @@ def _means(values: np.ndarray, units: np.ndarray) -> np.ndarray:
     sums = np.zeros((len(n_rows), values.shape[1]))
     np.add.at(sums, place, values)
     return sums / n_rows[:, None]
+
+
+def _compared(rows: int) -> int:
+    """Of so many rows, how many are in the last two blocks."""
+    return rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
+
+
+def _padded(sums: np.ndarray, n: int) -> np.ndarray:
+    """With NaN for the sums of values, which files of older versions lack."""
+    return np.pad(sums, ((0, 0), (0, n - sums.shape[1])), constant_values=np.nan)
 
 
 def fingerprint(model: Model) -> str:

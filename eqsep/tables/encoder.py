@@ -244,14 +244,27 @@ class Encoder:
         return f"{self.column_names[j]} {column.described(output - first, float(value))}"
 
     def moved(self, was: np.ndarray, now: np.ndarray, errors: np.ndarray) -> dict[str, str]:
-        """How each column has moved, in words, by the means of encoded rows.  3 × (n_encoded,)"""
+        """How each column has moved, in words.
+
+        By the means of rows `with_values`, and how far those of the encoded columns have moved.
+        """
+        n, sources = len(errors), self._weighted.numbers.sources
         errors = errors * self.weights[self.counted]  # as outputs, they lose it again
-        outputs = self.outputs_of(np.stack([was, now, errors]))
-        ends = np.searchsorted(self.output_source, np.arange(1, len(self.columns)))
-        parts = np.split(outputs, ends, axis=1)
-        return {
-            n: c.moved(*part) for (n, c), part in zip(self.by_name.items(), parts, strict=True) if c
-        }
+        outputs = self.outputs_of(np.stack([was[:n], now[:n], errors]))
+        added = np.reshape([was[n:], now[n:]], (2, 2, -1))  # was or now, value or missing, column
+        told = {}
+        for j, (name, column) in enumerate(self.by_name.items()):
+            if column is not None:
+                then, recent, away = outputs[:, self.output_source == j]
+                more = added[:, :, [place for place, source in enumerate(sources) if source == j]]
+                means = np.append(then, more[0]), np.append(recent, more[1])
+                told[name] = column.moved(*means, away)
+        return told
+
+    def with_values(self, rows: np.ndarray) -> np.ndarray:
+        """Encoded rows, then all their numbers, 0 if missing, and whether each is missing."""
+        values = self._weighted.values(rows)
+        return np.hstack([rows, np.nan_to_num(values), np.isnan(values)])
 
     @property
     def name_columns(self) -> dict[str, Category]:

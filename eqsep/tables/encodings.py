@@ -138,21 +138,31 @@ class Number:
         form = self.forms[output]
         if not self.with_missing and np.isclose(value, self.missing(form), rtol=1e-6):
             return "is missing"
-        x = _of_rank(self, value) if form == "quantile" else _of_deviation(self, value)
+        is_rank = form == "quantile"
+        x = _of_rank(self, value) if is_rank else float(_of_deviation(value, self.scales))
         near = _SINGLE * abs(x - self.centre) * (abs(value) if abs(value) > LINEAR else 1.0)
         return f"= {self._written(x, within=near)}"
 
     def moved(self, was: np.ndarray, now: np.ndarray, errors: np.ndarray) -> str:
-        """How the mean of the output that has moved farthest has done so."""
-        k = int(np.argmax(np.abs(errors)))
-        if k == len(self.forms):
-            return _share("missing", was[k], now[k])
-        value_of = _of_rank if self.forms[k] == "quantile" else _of_deviation
-        a, b = (value_of(self, float(means[k])) for means in (was, now))
+        """How the mean has moved, the share of missing values, or both if about as much.
+
+        After the means of outputs, `was` and `now` hold those that `Encoder.with_values` adds.
+        """
+        if np.isnan(now[-1]):  # a file of an older version does not hold them
+            return "differs"
+        k, gone, going = int(np.argmax(np.abs(errors))), was[-1], now[-1]
+        missing = _share("missing", gone, going)
+        if k == len(self.forms) or max(gone, going) > 1 - 1e-9:
+            return missing
+        code, moved = self.missing(self.forms[k]), now[k] - was[k]
+        rise = (now[k] - going * code) / (1 - going) - (was[k] - gone * code) / (1 - gone)
+        a, b = was[-2] / (1 - gone), now[-2] / (1 - going)  # of values that are not missing
         then, recent = (WRITERS[self.unit](_shown(x, within=abs(a - b) / 20)) for x in (a, b))
         ways = ("earlier", "later") if self.unit == "date" else ("lower", "higher")
-        way = ways[b > a] + " or missing" * (b < a and not self.with_missing)
-        return f"{way}, around {recent} (was {then})"
+        if (rise > 0) != (b > a) or then == recent:  # as with more zeros and a longer tail
+            ways = ("distribution differs",) * 2
+        parts = {f"{ways[int(b > a)]}, mean {recent} (was {then})": rise, missing: moved - rise}
+        return ", ".join(part for part, by in parts.items() if abs(by) >= abs(moved) / 2)
 
     @cached_property
     def _decimals(self) -> int | None:
@@ -361,13 +371,13 @@ def _of_rank(column: Number, rank: float) -> float:
     return float(np.interp(rank, ranks.ravel(), np.repeat(column.knots, 2)))
 
 
-def _of_deviation(column: Number, value: float) -> float:
-    size = abs(value)
-    if size > LINEAR:
-        size = LINEAR + float(np.expm1(min(size - LINEAR, 690.0)))
-    if len(column.knots) == 1:
-        size = max(size - JUMP, 0.0)
-    return float(column.centre + np.copysign(min(size * column.scale, LARGEST), value))
+def _of_deviation(z: Any, scales: Any) -> Any:
+    """The numbers that deviations stand for, by `Number.scales`, also of many columns."""
+    beyond = np.clip(np.abs(z) - LINEAR, 0, 690.0)
+    size = np.minimum(np.abs(z), LINEAR) + np.expm1(beyond) - JUMP * scales[CONSTANT]
+    with np.errstate(over="ignore"):
+        size = np.minimum(np.maximum(size, 0.0) * scales[SCALE], LARGEST)
+    return scales[CENTRE] + np.copysign(size, z)
 
 
 def _shown(x: float, *, within: float) -> float:
@@ -563,6 +573,14 @@ class Encoding:
                 place, height = known.get(name, new)
                 out[i, place] = height
         return out
+
+    def values(self, rows: np.ndarray) -> np.ndarray:
+        """The numbers and dates of encoded rows; NaN if missing.  (n, n_outputs) -> (n, k)"""
+        scales, places = self.numbers.scales, self.numbers.places[:, :FIRST]
+        if_missing = scales[:, [IF_MISSING + RANK, IF_MISSING + DEVIATION, WEIGHTS + MISSING]]
+        is_missing = ((places < 0) | np.isclose(rows[:, places], if_missing)).all(axis=2)
+        deviations = rows[:, places[:, DEVIATION]] / scales[:, WEIGHTS + DEVIATION]
+        return np.where(is_missing, np.nan, _of_deviation(deviations, scales.T))
 
     def _matrix(self, n: int, numbers: Any, coded: list[Coded] | None) -> np.ndarray:
         """From numbers by column, and by column of names codes and their outputs, unless None."""
