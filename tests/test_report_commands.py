@@ -113,6 +113,18 @@ def test_a_kind_that_says_nothing_by_itself_is_shown_with_its_column(tmp_path):
     assert "<strong>y</strong>" not in read.whole
 
 
+def test_advice_shows_such_a_kind_with_its_column_too(tmp_path):
+    rng = np.random.default_rng(0)
+    numbers = enumerate(rng.normal(size=(600, 2)))
+    lines = [f"{x:.3f},{y:.3f},{'ny'[i % 4 == 0]}" for i, (x, y) in numbers]
+    (tmp_path / "t.csv").write_text("\n".join(["x,y,fraud", *lines]))
+    words = ("--label", "fraud", "--normal", "n", "--out", tmp_path / "m")
+    run("fit", tmp_path / "t.csv", *words, "--report", tmp_path / "page.html", *FAST)
+    text = (tmp_path / "page.html").read_text()
+    assert "These columns hardly show fraud = y, with an average precision of " in text
+    assert "&#39;y&#39;" not in text
+
+
 def test_a_column_without_a_name_is_left_out_as_the_warning_says(tmp_path):
     lines = [f"{i},{x:.3f}" for i, x in enumerate(np.random.default_rng(0).normal(size=300))]
     (tmp_path / "t.csv").write_text("\n".join([",x", *lines]))
