@@ -20,6 +20,7 @@ steps that its report advises, are then measured on the other rows:
   for blocks of time, one and a half times the rate); where drift is said to be over, nothing
 - more alarms: the share of a kind that is caught rises by .05 with them
 - more columns, more labels: a forest with all labels hardly finds the named kinds; it finds them
+- misses: at most three in ten other rows of the named kinds raise an alarm
 - all others: whether what was done to the table is what they say
 
 One line is printed for each warning that came, or should have, as cases are done; then the table,
@@ -718,6 +719,13 @@ def _more_alarms(said: Said, step: Any) -> bool:
     return max(gains, default=0.0) >= 0.05
 
 
+def _misses(said: Said, step: Any) -> bool:
+    """Whether at most .3 of each named kind raise an alarm, of rows that are not in the report."""
+    rows = said.trial.fresh.at(np.arange(1, len(said.trial.fresh.kind), 2))
+    kinds = [one for one in {*rows.kind} - {"normal"} if f"% of {one}" in step.why]
+    return all(said.alarms(rows.of(one)).mean() <= 0.3 for one in kinds)
+
+
 def labels_show(said: Said, step: Any) -> bool:
     """Whether a forest with all labels tells the named kinds from normal rows, on other rows."""
     fresh = said.trial.fresh
@@ -762,6 +770,7 @@ STEPS: dict[str, Callable[[Said, Any], bool | None]] = {
     "Add columns that show the anomalies": lambda said, step: not labels_show(said, step),
     "Label more rows of": _more_labels,
     "Allow more false alarms": _more_alarms,
+    "Expect misses": _misses,
     "Label some anomalies": lambda said, step: (
         labels_show(said, step) if "precision" in step.why else not said.detector.kinds_
     ),

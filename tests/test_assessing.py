@@ -92,7 +92,7 @@ def test_anomalies_that_were_learnt_are_refused_beside_new_normal_rows(home, tmp
     words = ("test", home / "model.eqsep", tmp_path / "mixed.csv", "--label", "kind")
     result = run(*words)
     assert result.exit_code == 2
-    assert "about 100% of the 'takeover' rows (30 of 30 that it would keep)" in result.stderr
+    assert "about 100% of the rows of takeover (30 of 30 that it would keep)" in result.stderr
     assert "normal rows (" not in result.stderr
     assert "does better on them" in run(*words, "--learnt-too").stdout
 
@@ -108,10 +108,10 @@ def test_anomalies_that_were_judged_are_known_as_learnt(home, tmp_path):
     new[new["kind"].isin(["money mule", "normal"])].to_csv(judged, index=False)
     result = run("test", model, judged, "--label", "kind")
     assert result.exit_code == 2
-    assert "about 100% of the 'money mule' rows" in result.stderr
+    assert "about 100% of the rows of money mule" in result.stderr
     result = run("test", model, home / "new.csv", "--label", "kind")  # with more kinds: said
     assert result.exit_code == 0
-    assert "Some rows equal learnt ones: about 100% of the 'money mule' rows" in result.stdout
+    assert "Some rows equal learnt ones: about 100% of the rows of money mule" in result.stdout
     detector = load_model(model)
     found = learnt_before(detector, new.drop(columns=["kind", "time", "card"]), new["kind"])
     assert list(found.repeated_kinds) == ["money mule"]

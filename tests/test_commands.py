@@ -1004,9 +1004,12 @@ def test_of_one_kind_alone_what_is_seen_is_measured(three_kinds, tmp_path, numbe
     printed, found = evaluated(frame, tmp_path, seen=())
     one = "1" if numbers else "takeover"
     assert "Every row is scored by a model that has not learnt it" in printed
-    assert f"one kind, '{one}', so unseen kinds could not be measured." in printed
+    assert f"one kind, {'kind = 1' if numbers else one}, so unseen kinds could not be" in printed
     assert "Give each kind its own name, or label anomalies of a second kind" in printed
     assert len(found["eqsep"]) == 3  # the value and its ends
+    assert {len(text.split(".")[1]) for text in found["eqsep"]} == {
+        3
+    }  # 0.998 is in no [1.00, 1.00]
     share = len(frame[frame["kind"].astype(str) == one]) / len(frame)
     assert float(found["chance"][0]) == pytest.approx(share, abs=1e-3)
     assert float(found["eqsep"][0]) > 5 * share

@@ -419,8 +419,10 @@ def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():
     apart, far = detector.explain([[0.9, -0.9], [9.0, 9.0]])
     assert (apart.combined, far.combined) == (True, False)
     assert {reason.column for reason in apart.reasons} == {"x0", "x1"}
-    line = "  most of the score comes from values that are usual by themselves, but not together:"
-    assert str(apart).splitlines()[1] == line
+    line = "  most of the difference comes from values that are usual by themselves, "
+    assert str(apart).splitlines()[1] == f"{line}but not together:"
+    parts = [max(one.contribution, 0.0) for one in apart.reasons]
+    assert sum(parts) > (apart.score - apart.base) / 2
     assert line not in str(far)
     assert [reason.usual for reason in apart.reasons] == [True, True]
     assert str(apart).count("(usual by itself; normal here: ") == 2

@@ -79,7 +79,9 @@ def test_the_sizes_of_a_copy_are_said_and_that_few_rows_find_too_little(detector
     page = Page(html(found))
     (said,) = (p["text"] for p in page.all("p") if "The copy has also learnt fewer" in p["text"])
     assert f"4 of {learnt['takeover']:.0f} rows of takeover" in said
-    assert "their shares are probably too low" in said
+    assert "fewer than 30 rows of takeover: of such rows, the model probably finds more" in said
+    (skimming,) = (one for one in found.measured.unseen if one.kind == "skimming")
+    assert skimming.caught == 1.0  # so no more can be found
     assert "The copy has also learnt" not in html(replace(found, copied={}))
 
 
@@ -259,7 +261,7 @@ def test_the_page_says_what_the_records_hold(report, text):
     for found in (*report.measured.seen, *report.measured.unseen):
         value = found.precision
         line = next(line for line in lines if line[0] == found.kind)
-        assert line[2] == f"{value.value:.3f} [{value.low:.2f}, {value.high:.2f}]"
+        assert line[2] == f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
         assert line[1].startswith(f"{found.caught:.1%} [")
         assert line[4] == str(found.rows)
     own = next(line for line in read.rows("False alarms") if line[0] == "5.00%")
@@ -417,7 +419,9 @@ def test_too_few_rows_make_no_promise():
     with pytest.warns(UserWarning, match="cannot be promised"):
         detector = Detector(random_state=0).fit(X[:40])
     report = detector_report(detector, HeldOut(X[40:], ["normal"] * 20))
-    assert "No promise" in html(report)
+    page = Page(html(report))
+    assert "No promise" in page.whole
+    assert page.all("dd")[0]["text"] == "no ratetoo few held-out rows to promise 1.00%"
 
 
 def test_held_out_rows_without_a_normal_one_are_refused(detector, new):
@@ -489,6 +493,8 @@ def test_few_rows_of_a_kind_are_named_and_make_no_method_better(evaluation):
     every = report.better_at("forest", most=9)
     assert few.better_at("forest", most=9) == [one for one in every if one[1] != "takeover"]
     assert replace(report, counts={"normal": 320, "sleeper": 30, "takeover": 30}).notes == ()
+    (said,) = replace(few, called=lambda kind: f"fraud = {kind}").notes
+    assert said.startswith("Fewer than 30 rows: fraud = takeover (9). ")
 
 
 def test_the_page_of_an_evaluation_has_a_matrix_for_each_method(evaluation):

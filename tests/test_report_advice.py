@@ -208,6 +208,52 @@ def test_a_warning_of_the_fit_comes_before_all_that_is_measured(wide):
     assert "Nothing to fix" not in html(replace(plain, warnings=("Look at x3.",)))
 
 
+def test_kinds_that_are_mostly_missed_are_a_step_where_nothing_else_is(wide):
+    """With what a higher rate would catch; "Nothing to fix" stands only without such kinds."""
+    detector, report = wide
+    (one,) = (one for one in report.measured.seen if one.kind == "rare")
+    precision = Interval(0.106, 0.08, 0.15, 0.051)
+    for caught, expected in ((0.07, True), (0.25, False)):
+        bad = replace(one, kind="5", rows=105, precision=precision, caught=caught)
+        bad = replace(bad, caught_by_copy=caught, caught_at={0.01: 0.1, 0.05: 0.16, 0.1: 0.3})
+        parts = {"measured": replace(report.measured, seen=(bad,), unseen=()), "columns": ()}
+        learnt = replace(report.learnt, rate=0.01, seen=("5",), counts={"5": 352})
+        called = {"called": lambda kind: f"class = {kind}"}
+        told = answer(detector, learnt=learnt, **parts, **called)
+        shown = html(replace(report, answer=told, columns=report.columns[:1]))
+        assert ("Nothing to fix" in shown) != expected
+        assert [step.what for step in told.steps] == ["Expect misses, or look for other columns"][
+            : 1 * expected
+        ]
+        assert [one.kind for one in (*told.missed, *told.in_part)] == ["5"]
+        if expected:
+            assert (
+                "catches 7% of class = 5 (30% at 10.00%), with an average precision of 0.106 "
+                "[0.080, 0.150] (chance 0.051). Look for columns" in told.steps[0].why
+            )
+            assert "label more" not in told.steps[0].why
+            learnt = replace(learnt, counts={"5": 29})
+            told = answer(detector, learnt=learnt, **parts)
+            assert "from normal ones, or label more of them." in told.steps[0].why
+        leak = Finding(LeakingColumnWarning, "Column 'x3' tells all.", "Leave it.")
+        told = answer(detector, learnt=learnt, **parts, findings=[leak])
+        assert [step.what for step in told.steps] == ["Check for a leak of the label"]
+
+
+def test_a_higher_rate_comes_with_the_false_alarms_that_were_measured(wide):
+    detector, report = wide
+    (one,) = (one for one in report.measured.seen if one.kind == "rare")
+    (own,) = (one for one in report.measured.promises if one.rate == 0.1)
+    one = replace(one, rows=40, caught=0.2, caught_by_copy=0.2, caught_at={0.1: 0.6})
+    high = Finding(HighThresholdWarning, "Few score above.", "Allow 0.1.", {"rate": 0.1})
+    measured = replace(report.measured, seen=(one,))
+    told = answer(
+        detector, learnt=report.learnt, measured=measured, columns=(), findings=[high]
+    ).steps
+    (why,) = (step.why for step in told if step.what == MORE)
+    assert f"60% of rare, not 20%, with false alarms on {own.measured:.2%} of normal rows." in why
+
+
 def test_no_rate_is_advised_by_a_copy_with_a_threshold_of_its_own(wide):
     (one,) = (one for one in wide[1].measured.seen if one.kind == "rare")
     itself = ["Test the model itself"]

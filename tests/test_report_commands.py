@@ -73,17 +73,19 @@ def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
     assert read.whole.index(first) < read.whole.index("In short")
 
 
-def test_a_fit_near_chance_is_said_on_the_console(tmp_path):
+@pytest.mark.parametrize(("kind", "shown"), [("bad", "bad"), ("5", "kind = 5")])
+def test_a_fit_near_chance_is_said_on_the_console(tmp_path, kind, shown):
     rng = np.random.default_rng(0)
     lines = [
-        f"{x:.3f},{y:.3f},{'bad' if i % 4 == 0 else 'ok'}"
+        f"{x:.3f},{y:.3f},{kind if i % 4 == 0 else 'ok'}"
         for i, (x, y) in enumerate(rng.normal(size=(600, 2)))
     ]
     (tmp_path / "t.csv").write_text("\n".join(["x,y,kind", *lines]))
     words = ("--label", "kind", "--out", tmp_path / "m", "--report", tmp_path / "page.html", *FAST)
     said = " ".join(run("fit", tmp_path / "t.csv", *words).stdout.split())
-    assert "caution These columns hardly show bad, with an average precision of 0." in said
+    assert f"caution These columns hardly show {shown}, with an average precision of 0." in said
     assert "Add columns in which such rows differ from normal ones, or check their labels." in said
+    assert "&#39;5&#39;" not in (tmp_path / "page.html").read_text()
 
 
 def test_numbers_as_labels_are_told_in_words_and_standard_input_is_read_once(rows):

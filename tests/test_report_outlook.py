@@ -82,7 +82,9 @@ def test_later_rows_are_measured_by_a_detector_of_earlier_ones(page):
 
 
 def test_rows_without_a_label_count_as_normal_in_the_work():
-    learnt = SimpleNamespace(rate=0.01, counts={"normal": 500, WITHOUT: 400, "hot": 100})
+    learnt = SimpleNamespace(
+        rate=0.01, promised=True, counts={"normal": 500, WITHOUT: 400, "hot": 100}
+    )
     promise = SimpleNamespace(rate=0.01, measured=0.01)
     hot = SimpleNamespace(kind="hot", caught=0.5)
     measured = SimpleNamespace(
@@ -94,3 +96,5 @@ def test_rows_without_a_label_count_as_normal_in_the_work():
     measured.promises, measured.by_group = [], SimpleNamespace(mean=0.0)
     lucky = workload(learnt, measured)  # no alarm in a few blocks: what is promised counts
     assert lucky.false_alarms == pytest.approx(9)
+    learnt.promised = False  # then nothing is
+    assert workload(learnt, measured) is None

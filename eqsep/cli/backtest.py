@@ -204,9 +204,9 @@ def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
             promised = "–"
             if kept is not None:
                 promised = f"{kept.rate:.2%}: {kept.verdict}" if kept.rank else NO_PROMISE
-            false = (interval(found.false_alarms[name], ".2%", ".2%"), promised)
+            false = (interval(found.false_alarms[name], ".2%"), promised)
         caught = (found.precision[name], found.recall[name])
-        shares = (interval(share, ".1%", ".1%") for share in caught)
+        shares = (interval(share, ".1%") for share in caught)
         looked = f"{found.precision[name].total:,}"
         yield Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s"
 

@@ -98,14 +98,14 @@ def table(
     return shown
 
 
-def interval(measured: "Share | Interval", value: str = ".2f", ends: str = ".2f") -> "Text":
-    """A measured value and the ends of its interval, in these formats; a dash if there is none."""
+def interval(measured: "Share | Interval", digits: str = ".2f") -> "Text":
+    """A measured value and the ends of its interval, in this format; a dash if there is none."""
     from rich.text import Text  # no markup: brackets stay
 
     if not getattr(measured, "total", True):
         return Text("–")
-    low, high = (format(end, ends) for end in (measured.low, measured.high))
-    return Text(f"{measured.value:{value}} [{low}, {high}]")
+    value, low, high = (format(n, digits) for n in (measured.value, measured.low, measured.high))
+    return Text(f"{value} [{low}, {high}]")
 
 
 class CommandGroup(TyperGroup):

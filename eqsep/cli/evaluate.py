@@ -187,7 +187,7 @@ def evaluate_files(
         unit="" if among.groups is None else _grouping(among.groups).unit,
         title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in spec.paths)}",
     )
-    return replace(report, names=tried)
+    return replace(report, names=tried, called=shown_kind)
 
 
 def _grouping(groups: RowGroups) -> Grouping:

@@ -21,7 +21,7 @@ from eqsep.cli import inputs, options
 from eqsep.cli.console import Screen, in_command, opt, print_warnings, progress, sentence
 from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.models import print_summary
-from eqsep.cli.project import NAME, current_project, known_label, quoted_column
+from eqsep.cli.project import NAME, current_project, known_label, quoted_column, shown_kind
 from eqsep.detector import Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
@@ -205,7 +205,8 @@ def write_fit_report(
     if project is not None and project.model == str(model):
         by_file = not label or project.gives("label")
         folder = str(project.path.parent) if by_file else None
-    usage = Usage(model=str(model), label=label, options=words, folder=folder, words=in_command)
+    usage = Usage(str(model), label=label, options=words, folder=folder)
+    usage = replace(usage, words=in_command, called=shown_kind)
     report = detector_report(
         detector,
         _held_out(spec, detector, _known_rows(spec, detector, data)),

@@ -187,12 +187,12 @@ def _checked_new(
 ) -> list[str]:
     """Refuse rows that were learnt, or note that some were, or that this is unknown."""
     found = learnt_before(detector, rows, y)
-    kinds = {repr(kind): one for kind, one in found.repeated_kinds.items()}
+    kinds = {f"rows of {shown_kind(kind)}": one for kind, one in found.repeated_kinds.items()}
     if not kinds and (not found.checked or found.by_chance >= 1):
         return ["It is not known whether the model has learnt some of these rows."]
-    parts = ({"normal": found} if found.exceeds_chance else {}) | kinds
+    parts = ({"normal rows": found} if found.exceeds_chance else {}) | kinds
     had = ", ".join(
-        f"{one.share:.0%} of the {name} rows ({one.found:,} of {one.checked:,} that it would keep)"
+        f"{one.share:.0%} of the {name} ({one.found:,} of {one.checked:,} that it would keep)"
         for name, one in parts.items()
     )
     if found.are_learnt and not learnt_too:

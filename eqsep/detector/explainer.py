@@ -24,7 +24,9 @@ _NEAR = 50  # normal rows around a row
 _FEW = 0.1  # of them have a value as far out, if it is unusual
 _MOST = 0.5  # of the difference in score
 _SMALL = 0.1  # of it: a column with a usual value that adds less may be left out
-COMBINED = "most of the score comes from values that are usual by themselves, but not together:"
+COMBINED = (
+    "most of the difference comes from values that are usual by themselves, but not together:"
+)
 _LEAST_SHOWN = 0.01  # of the difference in score: what adds less is not worth a line
 
 

@@ -1,7 +1,7 @@
 """What a detector catches and what not, and what to do next, the most gain first."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from eqsep.checks import CAUTIONS, DoubtedThresholdWarning, Finding, LeakingColumnWarning
 from eqsep.detector import Detector
@@ -44,7 +44,7 @@ class Answer:
     steps: tuple[Step, ...]  # the most gain first
 
 
-def answer(
+def answer(  # noqa: PLR0913  what is known of a detector, and how to say it
     detector: Detector,
     *,
     learnt: Learnt,
@@ -52,28 +52,37 @@ def answer(
     columns: Sequence[ColumnVerdict],
     findings: Sequence[Finding] = (),
     words: Words = str,
+    called: Callable[[str], str] = kind_text,
 ) -> Answer:
     """The summary of a fitted detector; `findings` are those of checks of the learnt rows."""
-    kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
+    every = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
+    enough = [one for one in every if one.rows >= _FEWEST]
+    parts = {
+        "caught": tuple(one for one in enough if one.caught >= _CAUGHT),
+        "in_part": tuple(one for one in enough if _MISSED <= one.caught < _CAUGHT),
+        "missed": tuple(one for one in enough if one.caught < _MISSED),
+        "few": tuple(one for one in every if one.rows < _FEWEST),
+    }
+
+    def named(found: Iterable[FoundKind]) -> tuple[FoundKind, ...]:
+        return tuple(replace(one, kind=called(one.kind)) for one in found)
+
+    measured = replace(measured, seen=named(measured.seen), unseen=named(measured.unseen))
+    counts = {called(kind): n for kind, n in learnt.counts.items()}
+    learnt = replace(learnt, seen=tuple(map(called, learnt.seen)), counts=counts)
+    kinds, missed = named(every), named(parts["missed"])
     advised = next((one.fields["rate"] for one in findings if "rate" in one.fields), None)
-    steps = (
+    steps = [
         *(first := list(_from_data(kinds, columns, findings, words))),
         *_warned(findings, [step.finding for step in first], words),
         *_near_chance(measured),
         *_promise(detector, learnt, words),
         *_few_rows(learnt, measured),
         *_labels(learnt, measured),
-        *(list(_luck(learnt, measured, kinds)) or _more_alarms(learnt, kinds, advised)),
-        *_unmeasured(learnt, measured),
-    )
-    enough = [one for one in kinds if one.rows >= _FEWEST]
-    return Answer(
-        caught=tuple(one for one in enough if one.caught >= _CAUGHT),
-        in_part=tuple(one for one in enough if _MISSED <= one.caught < _CAUGHT),
-        missed=tuple(one for one in enough if one.caught < _MISSED),
-        few=tuple(one for one in kinds if one.rows < _FEWEST),
-        steps=steps[:_MOST],
-    )
+        *(list(_luck(learnt, measured, kinds)) or _more_alarms(learnt, measured, kinds, advised)),
+    ]
+    steps = [*(steps or _misses(learnt, missed)), *_unmeasured(learnt, measured)]
+    return Answer(**parts, steps=tuple(steps[:_MOST]))
 
 
 def _from_data(
@@ -146,9 +155,7 @@ def _labels(learnt: Learnt, measured: Measured) -> Iterator[Step]:
 
 def _those_near_chance(kinds: Mapping[str, FoundKind]) -> str:
     near = {name: one.precision for name, one in kinds.items() if _is_near_chance(one)}
-    return "; ".join(
-        f"{kind_text(name)}, with an average precision of {one}" for name, one in near.items()
-    )
+    return "; ".join(f"{name}, with an average precision of {one}" for name, one in near.items())
 
 
 def _is_near_chance(one: FoundKind) -> bool:
@@ -179,9 +186,7 @@ def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
     for kind, n in sorted(few.items(), key=lambda item: item[1]):
         if n < _FEW and kind not in found:
             rows = f"{n} row{'s' * (n != 1)} of it {'was' if n == 1 else 'were'} learnt"
-            yield Step(
-                f"Label more rows of {kind_text(kind)}", f"{rows}, and none was left to measure."
-            )
+            yield Step(f"Label more rows of {kind}", f"{rows}, and none was left to measure.")
 
 
 def _is_much(share: float, one: FoundKind) -> bool:
@@ -195,9 +200,7 @@ def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Ite
     far = [one for one in enough if abs(one.caught_by_copy - one.caught) >= _GAIN]
     if copy is None or not far:
         return
-    caught = (
-        f"{one.caught_by_copy:.0%} of {kind_text(one.kind)}, not {one.caught:.0%}" for one in far
-    )
+    caught = (f"{one.caught_by_copy:.0%} of {one.kind}, not {one.caught:.0%}" for one in far)
     why = (
         f"The copy's threshold is {copy:.3f} and the model's {learnt.threshold:.3f}: both depend "
         f"on the luck of few held-out rows. This page counts alarms at the model's; at its own, "
@@ -208,7 +211,7 @@ def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Ite
 
 
 def _more_alarms(
-    learnt: Learnt, kinds: Sequence[FoundKind], advised: float | None
+    learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind], advised: float | None
 ) -> Iterator[Step]:
     """A higher rate of false alarms, the one that a warning names, if it catches much more."""
     usual = {rate for one in kinds for rate in one.caught_at if learnt.rate < rate <= _HIGHEST}
@@ -216,17 +219,35 @@ def _more_alarms(
         gains = [o for o in kinds if _is_much(o.caught_at.get(rate, 0.0) - o.caught, o)]
         if not gains:
             continue
-        caught = (
-            f"{one.caught_at[rate]:.0%} of {kind_text(one.kind)}, not {one.caught:.0%}"
-            for one in gains
-        )
+        caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
+        false = [one for one in measured.promises if one.rate == rate and not measured.doubted]
+        cost = "".join(f", with false alarms on {one.measured:.2%} of normal rows" for one in false)
         why = (
             f"At {rate:.2%} instead of {learnt.rate:.2%} the detector measured on this page "
-            f"catches {'; '.join(caught)}. "
+            f"catches {'; '.join(caught)}{cost}. "
             f"This needs no new fit: set the false-alarm rate to {rate:g} when you score."
         )
         yield Step("Allow more false alarms, if a miss costs more", why)
         return
+
+
+def _misses(learnt: Learnt, missed: Sequence[FoundKind]) -> Iterator[Step]:
+    """What is known of kinds that are mostly missed, where no other step helps."""
+
+    def figures(one: FoundKind) -> str:
+        highest = max(one.caught_at, default=0.0)
+        more = f" ({one.caught_at[highest]:.0%} at {highest:.2%})" * (highest > learnt.rate)
+        return f"{one.caught:.0%} of {one.kind}{more}, with an average precision of {one.precision}"
+
+    if missed:
+        few = any(learnt.counts.get(one.kind, 0) < _FEW for one in missed)
+        why = (
+            f"At {learnt.rate:.2%} false alarms the detector measured on this page catches "
+            f"{'; '.join(map(figures, missed))}. Look for columns in which such rows differ more "
+            f"from normal ones{', or label more of them' * few}. eqsep evaluate shows whether "
+            f"other methods find more in these columns."
+        )
+        yield Step("Expect misses, or look for other columns", why)
 
 
 def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:

@@ -1,6 +1,6 @@
 """The report of a detector: all parts of it, as records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from eqsep.checks import Finding
 from eqsep.detector import Detector, closedness_by_column
 from eqsep.detector.closedness import varied_rows
+from eqsep.detector.namer import kind_text
 from eqsep.errors import UserError
 from eqsep.labels import WITHOUT
 from eqsep.report.advice import Answer, Words, answer
@@ -53,6 +54,7 @@ class Usage:
     options: tuple[str, ...] = ()  #: Options that the labels of the fit needed.
     folder: str | None = None  #: The folder of a project file with the model and the label.
     words: Words = str  #: Turns a warning into text; the default is for users of Python.
+    called: Callable[[str], str] = kind_text  #: Turns a kind into text.
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,10 @@ class DetectorReport:
 
     @property
     def few_copied(self) -> list[str]:
-        """The kinds with so few rows in the copy that its shares say little."""
-        return [kind for kind, (copy, own) in self.copied.items() if copy < min(own, _FEW)]
+        """The kinds of which a copy with so few rows misses some, and the detector fewer."""
+        few = {kind for kind, (copy, own) in self.copied.items() if copy < min(own, _FEW)}
+        measured = *self.measured.seen, *self.measured.unseen
+        return [one.kind for one in measured if one.kind in few and one.caught < 1]
 
     @property
     def shown(self) -> tuple[ColumnVerdict, ...]:
@@ -148,7 +152,7 @@ def detector_report(
     usage = usage or Usage()
     found = {"learnt": learnt, "measured": measured, "columns": columns}
     findings = [one for one in warnings if isinstance(one, Finding)]
-    first = answer(detector, **found, findings=findings, words=usage.words)
+    first = answer(detector, **found, findings=findings, words=usage.words, called=usage.called)
     texts = [usage.words(w.warning()) if isinstance(w, Finding) else w for w in warnings]
     given = [step.finding for step in first.steps if step.finding]
     return DetectorReport(

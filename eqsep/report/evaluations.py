@@ -1,6 +1,6 @@
 """The report of an evaluation: each kind seen in turn, several methods side by side."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.errors import quoted
+from eqsep.detector.namer import kind_text
 from eqsep.evaluation import OVERALL, Curve, Difference, Interval, precision_recall_by_kind
 from eqsep.evaluation.kinds import average_precision_difference, average_precision_interval
 from eqsep.evaluation.left_out import LeaveOneKindOut, SeenKind, Tested
@@ -45,6 +45,7 @@ class EvaluationReport:
     command: str  #: The command that makes this report again.
     unit: str = ""  #: What is kept whole, "group" or "time block"; else empty.
     names: NamesTried | None = None  #: Of the first method; None with too few rows.
+    called: Callable[[str], str] = kind_text  #: Turns a kind into text.
 
     template = "evaluation.html.jinja"
 
@@ -111,15 +112,16 @@ class EvaluationReport:
             )
         if len(self.looked_for) == 1:
             notes.append(
-                f"All labelled anomalies are of one kind, {self.kinds[0]!r}, so unseen kinds could "
-                f"not be measured. Give each kind its own name, or label anomalies of a second "
-                f"kind, and evaluate again."
+                f"All labelled anomalies are of one kind, {self.called(self.kinds[0])}, so unseen "
+                f"kinds could not be measured. Give each kind its own name, or label anomalies of "
+                f"a second kind, and evaluate again."
             )
-        few = {k: self.counts[k] for k in self.looked_for if self.counts.get(k, _FEW) < _FEW}
+        counts = {kind: self.counts.get(kind, _FEW) for kind in self.looked_for}
+        few = [f"{self.called(kind)} ({n})" for kind, n in counts.items() if n < _FEW]
         if few:
             notes.append(
-                f"Fewer than {_FEW} rows: {', '.join(f'{kind} ({n})' for kind, n in few.items())}. "
-                f"Their figures depend on single rows: go by the intervals."
+                f"Fewer than {_FEW} rows: {', '.join(few)}. Their figures depend on single "
+                f"rows: go by the intervals."
             )
         if self.unit:
             notes.append(
@@ -128,8 +130,11 @@ class EvaluationReport:
             )
             absent = [k for k in self.counts if k not in ("normal", WITHOUT, *self.looked_for)]
             alone = [kind for kind in self.looked_for if kind not in self.kinds]
-            notes += [f"Never in the test: {quoted(absent)}."] * bool(absent)
-            notes += [f"Not the seen kind in turn: {quoted(alone)}."] * bool(alone)
+            for what, which in (
+                ("Never in the test", absent),
+                ("Not the seen kind in turn", alone),
+            ):
+                notes += [f"{what}: {', '.join(map(self.called, which))}."] * bool(which)
         return tuple(notes)
 
     def told_apart(self, method: str, part: str) -> tuple[int, int]:

@@ -138,14 +138,14 @@ class Workload:
 
 
 def workload(learnt: Learnt, measured: Measured) -> Workload | None:
-    """The alarms in a thousand rows at the measured shares; None if false alarms are not known."""
+    """The alarms in a thousand rows at the measured shares; None if no rate is promised."""
     # Fewer false alarms than promised may be luck: then the promised rate counts.
     own = [max(one.measured, one.rate) for one in measured.promises if one.rate == learnt.rate]
     if measured.by_group is not None:
         own.append(max(measured.by_group.mean, learnt.rate))
     # A row without a label is most likely normal.
     normal = learnt.counts.get(measured.normal, 0) + learnt.counts.get(WITHOUT, 0)
-    if measured.doubted or not own or not normal:
+    if measured.doubted or not learnt.promised or not own or not normal:
         return None
     rows = {one.kind: learnt.counts.get(one.kind, 0) for one in measured.seen}
     found = sum(rows[one.kind] * one.caught for one in measured.seen)
