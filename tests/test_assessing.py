@@ -74,6 +74,10 @@ def test_rows_that_were_learnt_are_refused_unless_told(home):
     result = run(*words, "--learnt-too")
     assert result.exit_code == 0, result.output
     assert "does better on them than on new ones" in result.stdout
+    told = [line for line in result.stdout.splitlines() if "promised" in line]
+    assert [line.split()[0] for line in told] == ["false", "sets", "called"]
+    for line in (told[0], told[2]):
+        assert line.endswith("cannot tell: the model has learnt from these rows")
 
 
 def test_a_file_that_was_learnt_in_part_is_refused_with_its_share(home):

@@ -19,6 +19,7 @@ from eqsep.cli.console import Screen, flag, format_counts, interval, opt, print_
 from eqsep.cli.inputs import InputSpec, load_detector
 from eqsep.cli.project import known_label, shown_kind
 from eqsep.detector import Detector, learnt_before
+from eqsep.detector.audit import Repeats
 from eqsep.detector.calibration import NO_PROMISE
 from eqsep.detector.runs import Runs
 from eqsep.errors import UserError, counted
@@ -27,7 +28,6 @@ from eqsep.io.files import cast
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels, with_counts
 from eqsep.report import write_report
 from eqsep.report.assessments import CHANCE_DELAYS, AssessmentReport, assessment_report
-from eqsep.tables.reading import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +154,8 @@ def assess_files(
     if set(grouped.names) <= set(table.schema.names):
         rows = grouped.attach(rows, table)
     rows = plan.align(rows)  # with windows, before rows are left out
-    notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)
+    learnt = learnt_before(detector, rows, y)
+    notes += _checked_new(learnt, spec.paths, learnt_too=learnt_too)
     grouping, columns = plan.holdout.grouping, (group or None, "")
     if grouping is not None and grouping.edges and grouping.columns == columns:  # as with --ordered
         first = 0 if learnt_too else int(grouping.edges[-1]) + 1
@@ -172,7 +173,7 @@ def assess_files(
         alarm = detector.model_.scores(rows.take(short)) > detector.threshold_
         inputs.note_short_windows(windows, alarm.tolist())
     called = [name for name in called if name in table.column_names]
-    return assessment_report(
+    report = assessment_report(
         detector,
         rows.take(known),
         kind[known],
@@ -180,19 +181,18 @@ def assess_files(
         notes=notes,
         names=inputs.row_names(table.select(called), known),
     )
+    return report.of_learnt_rows() if learnt.are_learnt else report
 
 
-def _checked_new(
-    detector: Detector, rows: Table, y: np.ndarray, paths: Iterable[str], *, learnt_too: bool
-) -> list[str]:
+def _checked_new(found: Repeats, paths: Iterable[str], *, learnt_too: bool) -> list[str]:
     """Refuse rows that were learnt, or note that some were, or that this is unknown."""
-    found = learnt_before(detector, rows, y)
     kinds = {f"rows of {shown_kind(kind)}": one for kind, one in found.repeated_kinds.items()}
     if not kinds and (not found.checked or found.by_chance >= 1):
         return ["It is not known whether the model has learnt some of these rows."]
     parts = ({"normal rows": found} if found.exceeds_chance else {}) | kinds
     had = ", ".join(
-        f"{one.share:.0%} of the {name} ({one.found:,} of {one.checked:,} that it would keep)"
+        f"{one.share:.0%} of the {name} ({one.found:,} of {one.checked:,} that it would keep"
+        f"{', less what repeats by chance' if one.by_chance * one.checked >= 1 else ''})"
         for name, one in parts.items()
     )
     if found.are_learnt and not learnt_too:

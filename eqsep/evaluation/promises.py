@@ -206,6 +206,7 @@ class Promise:
     held_out: int  #: The held-out normal rows.
     confidence: float
     unit: str = "normal row"  #: What is counted.
+    learnt: bool = False  #: Whether the model has learnt from these rows: they tell nothing.
 
     @property
     def measured(self) -> float:
@@ -231,6 +232,8 @@ class Promise:
         """Whether the promise is kept, as far as chance lets one tell."""
         if not self.rank:
             return Verdict(NO_PROMISE)
+        if self.learnt:
+            return Verdict(CANNOT_TELL, reason="the model has learnt from these rows")
 
         def interval(m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             alarms = np.where(m == self.rows, self.alarms, np.round(self.measured * m))

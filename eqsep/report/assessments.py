@@ -1,13 +1,13 @@
 """The report of a test: how a model does on labelled rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.evaluation import Assessment, Review, Share, assess
+from eqsep.evaluation import Assessment, Promise, Review, Share, assess
 from eqsep.labels import NORMAL
 from eqsep.report.measured import Spread, spread_of
 from eqsep.report.reasons import Alarm, top_alarms
@@ -37,6 +37,14 @@ class AssessmentReport:
 
     template = "assessment.html.jinja"
     chance_delays = CHANCE_DELAYS
+
+    def of_learnt_rows(self) -> Self:
+        """The same where the model has learnt from these rows, so that no promise is judged."""
+        found = self.assessment
+        names = replace(found.names, promise=_unjudged(found.names.promise))
+        return replace(
+            self, assessment=replace(found, promise=_unjudged(found.promise), names=names)
+        )
 
     @property
     def delays(self) -> tuple[tuple[str, Share, str, str, str], ...]:
@@ -110,6 +118,10 @@ def assessment_report(
         alarms=top_alarms(detector, table, kind, names=names),
         notes=tuple(notes),
     )
+
+
+def _unjudged(promise: Promise | None) -> Promise | None:
+    return None if promise is None else replace(promise, learnt=True)
 
 
 def _typical(delays: Sequence[float], spell: Callable[[float], str]) -> str:
