@@ -157,7 +157,11 @@ class Number:
         code, moved = self.missing(self.forms[k]), now[k] - was[k]
         rise = (now[k] - going * code) / (1 - going) - (was[k] - gone * code) / (1 - gone)
         a, b = was[-2] / (1 - gone), now[-2] / (1 - going)  # of values that are not missing
-        then, recent = (WRITERS[self.unit](_shown(x, within=abs(a - b) / 20)) for x in (a, b))
+        within = abs(a - b) / 20
+        if self.unit == "date" and within > DAY:
+            a, b, within = round(a / DAY) * DAY, round(b / DAY) * DAY, 0.0
+        shown = (WRITERS[self.unit](_shown(x, within=within)) for x in (a, b))
+        then, recent = (text.removesuffix("T00:00:00") for text in shown)
         ways = ("earlier", "later") if self.unit == "date" else ("lower", "higher")
         if (rise > 0) != (b > a) or then == recent:  # as with more zeros and a longer tail
             ways = ("distribution differs",) * 2
@@ -578,7 +582,8 @@ class Encoding:
         """The numbers and dates of encoded rows; NaN if missing.  (n, n_outputs) -> (n, k)"""
         scales, places = self.numbers.scales, self.numbers.places[:, :FIRST]
         if_missing = scales[:, [IF_MISSING + RANK, IF_MISSING + DEVIATION, WEIGHTS + MISSING]]
-        is_missing = ((places < 0) | np.isclose(rows[:, places], if_missing)).all(axis=2)
+        is_near = np.abs(rows[:, places] - if_missing) <= 1e-6 * (1 + np.abs(if_missing))
+        is_missing = ((places < 0) | is_near).all(axis=2)
         deviations = rows[:, places[:, DEVIATION]] / scales[:, WEIGHTS + DEVIATION]
         return np.where(is_missing, np.nan, _of_deviation(deviations, scales.T))
 
