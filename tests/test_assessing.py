@@ -197,3 +197,22 @@ def test_rows_that_are_all_normal_measure_false_alarms_alone(home):
     result = run("test", home / "model.eqsep", normal, "--label", "kind")
     assert result.exit_code == 0, result.output
     assert "No row is an anomaly: only false alarms are measured" in result.stdout
+
+
+def test_learnt_rows_of_a_table_full_of_copies_are_told_of_and_new_ones_are_not(tmp_path):
+    """Where each row stands there three times, some new rows may equal learnt ones, too."""
+    rng, old = np.random.default_rng(0), tmp_path / "old.csv"
+    rows = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("xyz")).assign(kind="normal")
+    rows.loc[570:, "kind"] = "leak"
+    rows = rows.loc[np.repeat(rows.index, rng.integers(3, 6, size=600))]
+    rows.to_csv(old, index=False)
+    run("fit", old, "--label", "kind", "--landmarks", 60, "--out", tmp_path / "m.eqsep")
+    rows[rows["kind"] == "normal"].to_csv(tmp_path / "learnt.csv", index=False)
+    new = pd.DataFrame(rng.normal(size=(600, 3)), columns=list("xyz")).assign(kind="normal")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    told = [
+        run("test", tmp_path / "m.eqsep", tmp_path / name, "--label", "kind").output
+        for name in ("learnt.csv", "new.csv")
+    ]
+    assert "Some rows equal learnt ones: about 100% of the normal rows" in told[0]
+    assert "learnt" not in told[1]

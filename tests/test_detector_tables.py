@@ -97,9 +97,7 @@ def test_columns_go_by_name(frame, fitted):
     )
     with pytest.raises(ValueError, match=r"Columns \['amount', 'purpose'\] are missing"):
         fitted.predict(frame.drop(columns=["amount", "purpose"]))
-    with pytest.warns(
-        UserWarning, match=r"\['colour'\] were not there in training and are ignored"
-    ):
+    with pytest.warns(UserWarning, match=r"\['colour'\] were not learnt and are ignored"):
         scores = fitted.score_samples(frame.assign(colour="red"))
     assert_array_equal(scores, fitted.score_samples(frame))
 
@@ -313,7 +311,7 @@ def test_missing_and_other_columns_are_named(names):
     with pytest.raises(ValueError, match=re.escape(f"Columns [{gone!r}] are missing")) as caught:
         detector.predict(other)
     assert "'99'" in str(caught.value)
-    with pytest.warns(ColumnMatchWarning, match=r"Columns \['99'\] were not there in training"):
+    with pytest.warns(ColumnMatchWarning, match=r"Columns \['99'\] were not learnt"):
         scores = detector.score_samples(frame.assign(**{"99": 0.0}).rename(columns={"99": 99}))
     assert_array_equal(scores, detector.score_samples(frame))
 

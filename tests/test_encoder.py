@@ -55,7 +55,7 @@ def test_a_table_is_aligned_by_the_names_of_the_fit(encoder):
     assert [column.name for column in encoder.align(turned).columns] == list(FRAME.columns)
     assert_array_equal(encoder.encode(turned), encoder.encode(FRAME))
     assert_array_equal(encoder.encode(encoder.align(FRAME)), encoder.encode(FRAME))
-    with pytest.warns(ColumnMatchWarning, match=r"\['more'\] were not there in training"):
+    with pytest.warns(ColumnMatchWarning, match=r"\['more'\] were not learnt"):
         encoder.align(FRAME.assign(more=1))
 
 

@@ -476,3 +476,13 @@ def test_the_column_that_is_off_is_the_first_reason_though_others_go_with_it():
     detector = Detector(config=Config.fast(), random_state=0).fit(X)
     found = detector.explain(X[:100] + np.array([6, 0, 0]))
     assert np.mean([one.reasons[0].column == "x0" for one in found]) > 0.9
+
+
+def test_names_that_differ_by_blanks_alone_are_shown_in_quotes():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"code": np.where(rng.random(300) < 0.5, "FORCE   ", "THEFT   ")})
+    rows = rows.assign(x=rng.normal(size=300))
+    quick = Detector(random_state=0, n_landmarks=60, config=Config.fast()).fit(rows)
+    (reason, *_) = quick.explain(rows[:1].assign(code="FORCE"))[0].reasons
+    assert (reason.column, reason.value) == ("code", "FORCE")
+    assert reason.normal_value in ("'FORCE   '", "'THEFT   '")

@@ -265,3 +265,9 @@ def test_some_words_usually_stand_for_normal_rows():
 )
 def test_a_label_is_meant_in_other_spellings(said, known, meant):
     assert as_label(said, known) == meant
+
+
+def test_labels_that_differ_by_case_or_blanks_are_called_as_most_rows_are():
+    with pytest.warns(Note, match=r"'PS', 'ps ' are read as one, 'PS'"):
+        labels = labels_of(["normal", "PS", "PS", "ps "])
+    assert labels.texts.tolist() == ["normal", "PS", "PS", "PS"]

@@ -112,9 +112,10 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     counts = Counter[str]() if likely is None else _label_counts(likely)
     normal, is_sure = _normal(counts) if counts else ("", False)
     n_normal = rows.n_rows
+    names = {column.name for _, column in found}
+    texts = (one for one in rows.columns if one.kind == "text" and one.name not in names)
+    few = [_quoted(text.name) for text in texts if 1 < len(text.counts()) <= _MANY_LABELS]
     if likely is None:
-        texts = (column for column in rows.columns if column.kind == "text")
-        few = [_quoted(text.name) for text in texts if 1 < len(text.counts()) <= _MANY_LABELS]
         hint = f" (columns of few names: {', '.join(few)})" if few else ""
         yield f"# label: no column is clearly one of labels{hint}; without it, all rows are normal"
     elif labels is None:
@@ -127,6 +128,8 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         has_more = len(counts) == 2 < len(kinds) and likeness > _FIRST  # texts in the last column
         if likeness > 1 or has_more or not (is_sure and labels):
             yield f"# CHECK: or label = {_quoted(other.name)}?  {_shown(kinds)}"
+    if few and likely is not None and labels is None:
+        yield f"# or another column of few names: {', '.join(few)}"
     if is_sure:
         on = "# " * (labels is None)
         why = "as 0 usually is" if normal == "0" else "by its name"

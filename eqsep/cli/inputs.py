@@ -483,7 +483,7 @@ def read_label_column(
     """The labels in a column, each of `times` rows; without `normal`, "normal" or 0 is normal."""
     texts = label_texts(column, name, missing=missing)
     spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
-    written = _alike(texts, name, known=spelt)
+    written = _alike(texts, name, known=spelt, rows=_rows_of(texts, times))
     texts = _one_normal(written, normal)
     check_some_label(texts, name=name)
     known = sorted({text for text in texts if text is not None}, key=natural_order)
@@ -531,10 +531,15 @@ def _no_normal_label(name: str, held: str, if_all_are_anomalies: str) -> UserErr
 
 def _counts(texts: np.ndarray, times: Iterable[int] | None = None) -> str:
     """The labels, each with its rows."""
+    return with_counts(_rows_of(texts, times))
+
+
+def _rows_of(texts: np.ndarray, times: Iterable[int] | None = None) -> Counter[str]:
+    """The rows of each label."""
     rows: Counter[str] = Counter()
     for text, n in zip(texts.tolist(), repeat(1) if times is None else times, strict=False):
         rows.update({} if text is None else {text: n})
-    return with_counts(rows)
+    return rows
 
 
 def normal_words(model: Model) -> list[str]:
@@ -593,14 +598,14 @@ def as_label(said: str, known: Collection[str]) -> str:
     return next((text for text in known if folded(text) == folded(said)), said)
 
 
-def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
-    """Labels in one spelling, where they differ by case or blanks alone: a known one, if any."""
+def _alike(texts: np.ndarray, name: str, *, known: Iterable[str], rows: Counter[str]) -> np.ndarray:
+    """Labels in one spelling, if they differ by case or blanks alone: a known or the usual one."""
     groups: dict[str, set[str]] = {}
-    for text in sorted({text for text in texts if text is not None}):
+    for text in sorted(rows):
         groups.setdefault(folded(text), set()).add(text)
     usual = {folded(text): text for text in known}
     words = {
-        text: usual.get(folded, max(group, key=str.strip).strip())  # small letters come last
+        text: usual.get(folded, max(group, key=lambda one: (rows[one], one.strip())).strip())
         for folded, group in groups.items()
         for text in group
     }
@@ -626,7 +631,8 @@ def y_for(
     """The labels of more rows, read as those that a model has learnt."""
     labels, words = model.evidence.labels.labels, normal_words(model)
     learnt = [*words, *model.kinds]
-    texts = _alike(label_texts(column, name, missing=missing), name, known=learnt)
+    texts = label_texts(column, name, missing=missing)
+    texts = _alike(texts, name, known=learnt, rows=_rows_of(texts))
     texts = _one_normal(_one_normal(texts, words), normal)
     are_truths = set(texts) <= {"0", "1", None}
     by_number = are_truths if labels is None else not labels.by_name

@@ -185,14 +185,14 @@ def assess_files(
 
 
 def _checked_new(found: Repeats, paths: Iterable[str], *, learnt_too: bool) -> list[str]:
-    """Refuse rows that were learnt, or note that some were, or that this is unknown."""
-    kinds = {f"rows of {shown_kind(kind)}": one for kind, one in found.repeated_kinds.items()}
-    if not kinds and (not found.checked or found.by_chance >= 1):
-        return ["It is not known whether the model has learnt some of these rows."]
-    parts = ({"normal rows": found} if found.exceeds_chance else {}) | kinds
+    """Refuse rows that were learnt, or note that some equal learnt ones, or may do so."""
+    are_alike = found.by_chance >= 1  # so many that new rows may equal learnt ones, too
+    normal = found.exceeds_chance or (are_alike and 2 * found.found > found.checked)
+    parts = {"normal rows": found} if normal else {}
+    parts |= {f"rows of {shown_kind(kind)}": one for kind, one in found.repeated_kinds.items()}
     had = ", ".join(
-        f"{one.share:.0%} of the {name} ({one.found:,} of {one.checked:,} that it would keep"
-        f"{', less what repeats by chance' if one.by_chance * one.checked >= 1 else ''})"
+        f"{one.found / one.checked:.0%} of the {name} ({one.found:,} of {one.checked:,} that it "
+        f"would keep)"
         for name, one in parts.items()
     )
     if found.are_learnt and not learnt_too:
@@ -203,11 +203,13 @@ def _checked_new(found: Repeats, paths: Iterable[str], *, learnt_too: bool) -> l
     if found.are_learnt:
         said = "The model has learnt from these rows, and does better on them than on new ones"
         return [f"{said}: about {had}."]
-    if kinds:
+    if parts:
         return [
             f"Some rows equal learnt ones: about {had}. If they are the same rows, the figures of "
-            f"these kinds are too good."
+            f"these are too good."
         ]
+    if not found.checked or (are_alike and found.found):
+        return ["It is not known whether the model has learnt some of these rows."]
     return []
 
 

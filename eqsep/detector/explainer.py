@@ -113,6 +113,7 @@ class Explainer:
         def reason(row: int, j: int, near: np.ndarray, adds: float, usual: bool) -> Reason:
             value, normal = texts(j)[row], self._typical(j, near, unlike=Z[row])
             value = (exact(j)[row] or value) if value == normal else value  # they differ slightly
+            value, normal = (v if v == v.strip() else repr(v) for v in (value, normal))
             return Reason(names[j], value, normal, contribution=adds, usual=usual)
 
         out = []

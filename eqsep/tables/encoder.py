@@ -217,7 +217,7 @@ class Encoder:
             )
         extra = [n for n in given if n not in called.values()]
         if extra:
-            warn(ColumnMatchWarning(f"Columns {extra} were not there in training and are ignored."))
+            warn(ColumnMatchWarning(f"Columns {extra} were not learnt and are ignored."))
         empty = Column("", "text", np.empty(0, dtype=object))  # of a dropped column not there
         found = {n: given.get(own, empty) for n, own in called.items()}
         return [c if c.name == n else replace(c, name=n) for n, c in found.items()]
