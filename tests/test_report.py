@@ -379,7 +379,7 @@ def test_a_detector_without_any_kind_has_a_page_too():
     assert len(read.all("svg")) == 4
     for words in ("labelled normal", "of every label", "wrong label", "anomalies are rarer"):
         assert words not in " ".join(p["text"] for p in read.all("p"))
-    work = r"The work: about \d+ false alarms in 1,000 normal rows, if their share is as measured"
+    work = r"The work: about \d+ false alarms in 1,000 normal rows, if they are as promised"
     assert any(re.match(work, p["text"]) for p in read.all("p"))
 
 

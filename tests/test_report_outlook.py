@@ -1,5 +1,6 @@
 """What a report says of rows to come: the work of alarms, and what changes with time."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ from invoking import CliRunner
 from report_page import Page
 
 from eqsep.cli import app
+from eqsep.evaluation import Promise
 from eqsep.labels import WITHOUT
 from eqsep.report.measured import Workload, workload
 
@@ -85,7 +87,9 @@ def test_rows_without_a_label_count_as_normal_in_the_work():
     learnt = SimpleNamespace(
         rate=0.01, promised=True, counts={"normal": 500, WITHOUT: 400, "hot": 100}
     )
-    promise = SimpleNamespace(rate=0.01, measured=0.01)
+    promise = Promise(
+        rate=0.01, rows=500, alarms=12, low=0.01, high=0.04, rank=2, held_out=199, confidence=0.95
+    )
     hot = SimpleNamespace(kind="hot", caught=0.5)
     measured = SimpleNamespace(
         promises=[promise], by_group=None, normal="normal", doubted=False, seen=[hot]
@@ -93,8 +97,7 @@ def test_rows_without_a_label_count_as_normal_in_the_work():
     work = workload(learnt, measured)
     assert work.anomalies == pytest.approx(0.1)
     assert work.alarms == pytest.approx(9 + 50)
-    measured.promises, measured.by_group = [], SimpleNamespace(mean=0.0)
-    lucky = workload(learnt, measured)  # no alarm in a few blocks: what is promised counts
-    assert lucky.false_alarms == pytest.approx(9)
+    measured.promises = [replace(promise, alarms=60, low=0.09)]  # broken
+    assert workload(learnt, measured).false_alarms == pytest.approx(0.12 * 900)
     learnt.promised = False  # then nothing is
     assert workload(learnt, measured) is None

@@ -11,7 +11,7 @@ from eqsep.evaluation import OVERALL, Curve, Interval, ScoreHistogram, precision
 from eqsep.evaluation.assessment import group_rates, promise_of
 from eqsep.evaluation.kinds import anomalous_kinds, average_precision_interval, score_histogram
 from eqsep.evaluation.names import Names, names_on
-from eqsep.evaluation.promises import RATES, GroupRates, Promise, Share, kept_promises
+from eqsep.evaluation.promises import BROKEN, RATES, GroupRates, Promise, Share, kept_promises
 from eqsep.labels import WITHOUT
 from eqsep.report.learnt import Learnt
 from eqsep.tables.reading import Table, read_table
@@ -138,19 +138,20 @@ class Workload:
 
 
 def workload(learnt: Learnt, measured: Measured) -> Workload | None:
-    """The alarms in a thousand rows at the measured shares; None if no rate is promised."""
-    # Fewer false alarms than promised may be luck: then the promised rate counts.
-    own = [max(one.measured, one.rate) for one in measured.promises if one.rate == learnt.rate]
+    """The alarms in a thousand rows, at the model's threshold; None if no rate is promised."""
+    # Those of the copy are false at its own threshold, which differs: the promised rate counts.
+    own = [(one.verdict, one.measured) for one in measured.promises if one.rate == learnt.rate]
     if measured.by_group is not None:
-        own.append(max(measured.by_group.mean, learnt.rate))
+        own.append((measured.by_group.verdict, measured.by_group.mean))
+    broken = [rate for verdict, rate in own if verdict.word == BROKEN]
     # A row without a label is most likely normal.
     normal = learnt.counts.get(measured.normal, 0) + learnt.counts.get(WITHOUT, 0)
-    if measured.doubted or not learnt.promised or not own or not normal:
+    if measured.doubted or not learnt.promised or not normal:
         return None
     rows = {one.kind: learnt.counts.get(one.kind, 0) for one in measured.seen}
     found = sum(rows[one.kind] * one.caught for one in measured.seen)
     total = normal + sum(rows.values())
-    false = 1000 * own[0] * normal / total
+    false = 1000 * max([learnt.rate, *broken]) * normal / total
     return Workload(1 - normal / total, false + 1000 * found / total, false)
 
 
