@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from eqsep.engine.nystroem import row_keys
-from eqsep.errors import EqsepWarning, quoted, warn
+from eqsep.errors import EqsepWarning, counted, quoted, warn
 from eqsep.labels import RowLabels
 from eqsep.schemas import TEXT, check_parts, entries, plain, word
 from eqsep.tables.encoder import Encoder
@@ -246,6 +246,7 @@ class _Ranking:
     rows: int
     anomalies: int
     tolerated: float = 0.0  # rows that may be wrong
+    alone: int = 0  # of the wrong ones, anomalies with a value that no other row has
 
     @property
     def is_leak(self) -> bool:
@@ -254,8 +255,10 @@ class _Ranking:
         return self.rows > 0 and self.wrong <= self.tolerated
 
     def __str__(self) -> str:
-        wrong = f", and {self.wrong:,} of {self.rows:,} rows disagree" if self.wrong else ""
-        return f": its average precision is {self.average_precision:.3f}{wrong}"
+        wrong, alone = self.wrong - self.alone, counted(self.alone, "row")
+        rest = f", and {wrong:,} of {self.rows:,} rows disagree" if wrong > 0 else ""
+        rest += f", not counting {alone} whose value no other row has" if self.alone else ""
+        return f": its average precision is {self.average_precision:.3f}{rest}"
 
 
 _NO = _Ranking(average_precision=0.0, wrong=0, rows=0, anomalies=0)
@@ -275,31 +278,35 @@ def _ranked(score: np.ndarray, is_anomaly: np.ndarray) -> _Ranking:
 def _rankings(column: Column, known: np.ndarray, is_anomaly: np.ndarray) -> Iterator[_Ranking]:
     """How a column ranks the rows that have a label, where it may be a leak."""
     n = int(is_anomaly.sum())
-    for score, share in _scores(column, known, is_anomaly):
+    for score, share, alone in _scores(column, known, is_anomaly):
         tolerated = min(_WRONG_ROWS * len(score), share * n)
         middle = np.partition(score[is_anomaly], n // 2)[n // 2]
         # In a leak hardly a normal row scores as high as half of the anomalies.
         if (score[~is_anomaly] >= middle).sum() <= tolerated + _WRONG_NUMBERS * n + 1:
-            yield replace(_ranked(score, is_anomaly), tolerated=tolerated)
+            yield replace(_ranked(score, is_anomaly), tolerated=tolerated, alone=alone)
 
 
 def _scores(
     column: Column, known: np.ndarray, is_anomaly: np.ndarray
-) -> Iterator[tuple[np.ndarray, float]]:
-    """The numbers of a column, and the rates of its values, each with the share that may err."""
+) -> Iterator[tuple[np.ndarray, float, int]]:
+    """The numbers of a column, and the rates of its values.
+
+    Each with the share that may err, and how many anomalies have a value that no other row has.
+    """
     if column.kind in NUMERIC:
         values = column.values[known]
         missing = np.isnan(values)
         lowest = np.where(missing, -np.inf, values)
         if is_anomaly.sum() >= _MANY or _are_apart(lowest[is_anomaly], lowest[~is_anomaly]):
             scores = lowest, np.where(missing, -np.inf, -values), missing.astype(float)
-            yield from ((score, _WRONG_NUMBERS) for score in scores)
+            yield from ((score, _WRONG_NUMBERS, 0) for score in scores)
     place = _places(column)
     if place is not None:
         place = place[known]
         rows, anomalies = np.bincount(place), np.bincount(place, is_anomaly)
         # Without the row itself, so that a value of one row says nothing.
-        yield (anomalies[place] - is_anomaly) / np.maximum(rows[place] - 1, 1), _WRONG_NAMES
+        rates = (anomalies[place] - is_anomaly) / np.maximum(rows[place] - 1, 1)
+        yield rates, _WRONG_NAMES, int(((rows == 1) & (anomalies == 1)).sum())
 
 
 def _are_apart(some: np.ndarray, normal: np.ndarray) -> bool:

@@ -622,3 +622,10 @@ def test_numbered_kinds_are_not_taken_for_misspelt_ones():
     counts = {"normal": 90, "severity 5": 9, "severity 6": 1, "scratch": 9, "scratsh": 1}
     (found,) = checks.check_labels(counts)
     assert "'scratsh' has one row, and is spelt like 'scratch'" in found.message
+
+
+def test_names_of_one_row_are_not_said_to_disagree_with_a_leak():
+    action = ["push"] * 300 + ["hold"] * 300 + ["spray"] * 199 + ["jab"]
+    (found,) = checks.leaking_columns(table(action=action), np.repeat([0, 1], [600, 200]))
+    assert "rows disagree" not in found.message
+    assert found.message.endswith(", not counting 1 row whose value no other row has.")
