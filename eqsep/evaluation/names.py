@@ -113,8 +113,8 @@ class Names:
     promise: Promise | None = None
     unit: str = ""  #: What rows come in, if in groups: "group" or "time block".
     #: Of the named alarms of seen kinds, those that a random forest names right; it is grown on the
-    #: rows that the detector keeps of each kind, weighted as the rows learnt. None if only one kind
-    #: is seen.
+    #: rows that the detector keeps, and its votes count as much as rows of a kind were learnt. None
+    #: if only one kind is seen.
     forest: Share | None = None
     sets: SetsFound | None = None  #: None without alarms of seen kinds.
     reliability: Reliability  #: Of the named alarms of seen kinds.
@@ -186,12 +186,12 @@ def names_on(model: Model, X: Any, kind: np.ndarray, *, normal: str) -> Names:
     if judges is not None and len(judges.sorted_kinds) > 1 and named.any():
         packed = model.plan.encoder.pack(model.plan.encode(X))
         grown = PEERS["random forest"].build(random_state=0)
-        rows, of = judges.examples.rows, judges.examples.kind
-        kinds, place, n_kept = np.unique(of, return_inverse=True, return_counts=True)
+        grown.fit(judges.examples.rows, judges.examples.kind)
+        kinds, n_kept = np.unique(judges.examples.kind, return_counts=True)  # not all, if frequent
         learnt = dict(zip(model.kinds, model.n_learnt[1:].tolist(), strict=True))
-        each = np.array([learnt[one] for one in kinds.tolist()]) / n_kept
-        grown.fit(rows, of, sample_weight=each[place])  # of frequent kinds, not all rows are kept
-        forest = Share.of(grown.predict(packed[named]) == kind[named])
+        prior = np.array([learnt[one] for one in kinds.tolist()]) / n_kept
+        likeliest = kinds[(grown.predict_proba(packed[named]) * prior).argmax(axis=1)]
+        forest = Share.of(likeliest == kind[named])
     return names_given(model, kind, verdicts, model.kind_sets(X), normal=normal, forest=forest)
 
 
