@@ -15,6 +15,7 @@ from eqsep.detector.model import Verdicts
 from eqsep.detector.namer import KindSets
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
+from eqsep.evaluation.promises import kept_promise
 from eqsep.tables.reading import read_table, with_groups
 
 
@@ -279,3 +280,17 @@ def test_a_model_without_a_promise_keeps_none(in_groups):
     report = SimpleNamespace(assessment=found, rate=0.001, promised=False, unit=unit)
     told = f"no promise was made: too few {unit}s calibrate for 0.10%"
     assert promise_line(report).endswith(told)
+
+
+def test_as_many_rows_as_a_verdict_asks_for_settle_it():
+    """Of 1.5 % false alarms at a promised 1 %, which luck in 2,199 held-out rows may explain."""
+
+    def verdict(rows):
+        alarms = round(0.015 * rows)
+        return kept_promise(alarms, rows, rate=0.01, rank=22, held_out=2199).verdict
+
+    asked = verdict(4814)
+    assert asked.word == "cannot tell"
+    assert 10_000 < asked.units < 16_000
+    assert verdict(asked.units).word == "broken"
+    assert verdict(8000).word == "cannot tell"

@@ -244,7 +244,7 @@ def test_a_higher_rate_comes_with_the_false_alarms_that_were_measured(wide):
     detector, report = wide
     (one,) = (one for one in report.measured.seen if one.kind == "rare")
     (own,) = (one for one in report.measured.promises if one.rate == 0.1)
-    one = replace(one, rows=40, caught=0.2, caught_by_copy=0.2, caught_at={0.1: 0.6})
+    one = replace(one, rows=40, caught=0.3, caught_by_copy=0.2, caught_at={0.1: 0.6})
     high = Finding(HighThresholdWarning, "Few score above.", "Allow 0.1.", {"rate": 0.1})
     measured = replace(report.measured, seen=(one,))
     told = answer(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta, betabinom, binomtest, norm, t
+from scipy.stats import beta, betabinom, binomtest, t
 
 from eqsep.detector.calibration import NO_PROMISE
 from eqsep.evaluation.kinds import check_share
@@ -246,8 +246,8 @@ class Promise:
 
         def by_luck(m: np.ndarray) -> np.ndarray:
             mean = self.rank / (self.held_out + 1)
-            error = np.sqrt(mean * (1 - mean) * (1 / m + 1 / (self.held_out + 2)))
-            likely = self.measured - mean <= norm.isf(_TAIL) * error
+            v = 1 / (1 / m + 1 / (self.held_out + 2)) - 1  # of the beta with the same variance
+            likely = beta.sf(self.measured, mean * v, (1 - mean) * v) >= _TAIL
             # Exactly: for these rows, and for any number of them with the same share of alarms.
             likely[0] = chance >= _TAIL
             forever = beta.sf(self.measured, self.rank, self.held_out + 1 - self.rank) >= _TAIL

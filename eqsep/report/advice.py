@@ -216,15 +216,18 @@ def _more_alarms(
     """A higher rate of false alarms, the one that a warning names, if it catches much more."""
     usual = {rate for one in kinds for rate in one.caught_at if learnt.rate < rate <= _HIGHEST}
     for rate in sorted(usual) if advised is None else [advised]:
-        gains = [o for o in kinds if _is_much(o.caught_at.get(rate, 0.0) - o.caught, o)]
+        gains = [o for o in kinds if _is_much(o.caught_at.get(rate, 0.0) - o.caught_by_copy, o)]
         if not gains:
             continue
-        caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
+        caught = (
+            f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught_by_copy:.0%}"
+            for one in gains
+        )
         false = [one for one in measured.promises if one.rate == rate and not measured.doubted]
         cost = "".join(f", with false alarms on {one.measured:.2%} of normal rows" for one in false)
         why = (
-            f"At {rate:.2%} instead of {learnt.rate:.2%} the detector measured on this page "
-            f"catches {'; '.join(caught)}{cost}. "
+            f"At {rate:.2%} instead of {learnt.rate:.2%} the detector measured on this page, with "
+            f"thresholds of its own, catches {'; '.join(caught)}{cost}. "
             f"This needs no new fit: set the false-alarm rate to {rate:g} when you score."
         )
         yield Step("Allow more false alarms, if a miss costs more", why)

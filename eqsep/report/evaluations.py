@@ -120,8 +120,8 @@ class EvaluationReport:
         few = [f"{self.called(kind)} ({n})" for kind, n in counts.items() if n < _FEW]
         if few:
             notes.append(
-                f"Fewer than {_FEW} rows: {', '.join(few)}. Their figures depend on single "
-                f"rows: go by the intervals."
+                f"Fewer than {_FEW} rows: {', '.join(few)}. Their figures depend on single rows, "
+                f"and with fewer than 10 rows their intervals do, too."
             )
         if self.unit:
             notes.append(
