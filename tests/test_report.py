@@ -487,8 +487,8 @@ def test_few_rows_of_a_kind_are_named_and_make_no_method_better(evaluation):
     _, report = evaluation
     few = replace(report, counts={"normal": 320, "sleeper": 30, "takeover": 9})
     assert few.notes == (
-        "Fewer than 30 rows: takeover (9). Their figures depend on single rows: go "
-        "by the intervals.",
+        "Fewer than 30 rows: takeover (9). Their figures depend on single rows, and with "
+        "fewer than 10 rows their intervals do, too.",
     )
     every = report.better_at("forest", most=9)
     assert few.better_at("forest", most=9) == [one for one in every if one[1] != "takeover"]

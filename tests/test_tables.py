@@ -140,7 +140,7 @@ def test_columns_go_by_name_in_any_order():
     assert_array_equal(encoder.transform(frame[frame.columns[::-1]]), encoder.transform(frame))
     with pytest.raises(ValueError, match=r"Columns \['size', 'when'\] are missing"):
         encoder.transform(frame.drop(columns=["size", "when"]))
-    with pytest.warns(UserWarning, match=r"\['other'\] were not there") as told:
+    with pytest.warns(UserWarning, match=r"\['other'\] were not learnt") as told:
         assert_array_equal(encoder.transform(frame.assign(other=1)), encoder.transform(frame))
     assert len(told) == 1
 
