@@ -363,6 +363,7 @@ def _marked(column: Column, code: np.ndarray, kinds: Sequence[str]) -> tuple[_Ra
 def _all_anomalous(
     marked: np.ndarray, where: str, code: np.ndarray, kinds: Sequence[str], *, is_flag: bool
 ) -> tuple[_Ranking, str] | None:
+    """How marked rows rank anomalies, if nearly all of them are anomalous, and these are many."""
     n, known = int(marked.sum()), code >= 0
     least = _MARKED_SHARE if is_flag else _MARKED_BY_NUMBERS
     if n < _MARKED or (code[marked] == 0).sum() > _WRONG_ROWS * n:
@@ -631,7 +632,6 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
         return []
     dates = [c.name for c in table.columns if c.kind == "date" and _orders(c)]
     stretches = [c for c in table.columns if _in_stretches(c) and not _is_coarse_time(c)]
-    stretches = [c for c in stretches if len(c.names()[0]) >= _FEWEST_VALUES]
     # The one of most values, as few runs promise little; of as many, one that never decreases.
     likely = max(stretches, key=lambda c: (len(c.names()[0]), _never_decreases(c)), default=None)
     fields, never, looks = {}, "", ""
@@ -689,11 +689,11 @@ def _never_decreases(column: Column) -> bool:
 
 
 def _in_stretches(column: Column) -> bool:
-    """Whether the rows of each name, a text or a whole number, are consecutive."""
+    """Whether the rows of each name, a text or a whole number, are consecutive; of ten or more."""
     if column.kind not in ("text", "number") or not len(column.values) or column.is_empty:
         return False
     if column.kind == "number" and not (column.values % 1 == 0).all():
         return False  # measured, by a slow sensor if they repeat
     values = column.values if column.kind == "number" else column.names()[1]
     changes, n_values = np.count_nonzero(np.diff(values)), len(np.unique(values))
-    return 1 < n_values == changes + 1 and 3 * n_values <= len(values)
+    return _FEWEST_VALUES <= n_values == changes + 1 and 3 * n_values <= len(values)

@@ -155,8 +155,10 @@ def test_the_watch_says_which_columns_have_moved_and_since_which_version_it_coun
     console, client, monkeypatch
 ):
     status = console.ws.watching.status("pumps")
-    told = {"heat": "lower, mean 2 (was 3)", "load": ""}
-    seen = replace(status, shifts=[("heat", -6.0), ("load", 2.0)], told=told, far=4.6, banner=None)
+    changes = {"heat": "lower, mean 2 (was 3)", "load": ""}
+    seen = replace(
+        status, shifts=[("heat", -6.0), ("load", 2.0)], changes=changes, far=4.6, banner=None
+    )
     seen = replace(seen, compared="the last 563 rows without an alarm")
     monkeypatch.setattr("eqsep.serve.watching.Watching.status", lambda *_: seen)
     page = client.get("/m/pumps/watch").text

@@ -534,7 +534,7 @@ def test_how_a_column_has_moved_is_said_in_its_words_and_units():
     ):
         monitor = Monitor(detector)
         monitor.update(rows(900, **{"gap": 1.5} | changed))
-        found = {one.column: one.told for one in monitor.recent().moved}
+        found = {one.column: one.change for one in monitor.recent().moved}
         assert re.fullmatch(told, found[column]), found
 
 
@@ -628,7 +628,7 @@ def test_a_state_without_the_sums_of_values_goes_on(detector, tmp_path):
     with (tmp_path / "old").open("wb") as file:
         np.savez(file, **parts)
     old = Monitor.load(tmp_path / "old", detector)
-    assert {shift.told for shift in old.shifts()} == {"differs"}
+    assert {shift.change for shift in old.shifts()} == {"differs"}
     for each in (old, monitor):
         each.update(np.random.default_rng(6).normal(size=(1_000, 2)))
     assert old.shifts() == monitor.shifts()

@@ -940,7 +940,10 @@ def test_init_lists_columns_of_few_names_where_none_is_clearly_one_of_labels(tmp
     lines = [f"{i % 7}.5,{'abc'[i % 3]},{i * 0.37}" for i in range(90)]
     (tmp_path / "t.csv").write_text("\n".join(["x,area,y", *lines]))
     drafted = run("init", tmp_path / "t.csv").stdout
-    assert '# label: no column is clearly one of labels (columns of few names: "area"); ' in drafted
+    assert (
+        '# label: no column is clearly one of labels (text columns with few values: "area"); '
+        in drafted
+    )
 
 
 def test_init_asks_of_names_that_few_rows_share_whether_they_are_ids(tmp_path):
@@ -949,5 +952,8 @@ def test_init_asks_of_names_that_few_rows_share_whether_they_are_ids(tmp_path):
     ]
     (tmp_path / "t.csv").write_text("\n".join(["case,side,x,state", *lines]))
     drafted = run("init", tmp_path / "t.csv").stdout
-    assert '    # "case",  # 150 names in 400 rows: ids, of which new rows have others?' in drafted
+    assert (
+        '    # "case",  # 150 names in 400 rows: are these ids that new rows will not share?'
+        in drafted
+    )
     assert '"side"' not in drafted

@@ -710,7 +710,7 @@ def test_rows_that_drift_raise_the_banner_and_a_new_version_begins_anew(work):
     assert (status.evidence, status.martingale >= 100) == ("strong", True)
     assert before <= status.drift_since <= time.time()
     assert status.shifts[0][0] == "x"
-    assert re.fullmatch(r"higher, mean [\d.]+ \(was -?[\d.]+\)", status.told["x"])
+    assert re.fullmatch(r"higher, mean [\d.]+ \(was -?[\d.]+\)", status.changes["x"])
     assert re.fullmatch(r"the last \d{3} rows without an alarm", status.compared)
     assert sum(minute.rows for minute in status.per_minute) == status.rows == 800
     work.ledger.learn("pump", Lesson(rows_at((0, 5), 1), ["spill"], True), by="ada")

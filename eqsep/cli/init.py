@@ -55,7 +55,7 @@ _YEARS = 946_684_800, 4_102_444_800  # the years 2000 to 2100, in seconds
 _UNITS = (1, 10**3, 10**6, 10**9)  # of a second: seconds, milliseconds and so on
 _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of numbers
 _KNOWN_BEFORE = "Known before? Then remove this line"
-_SORTED = "rises or falls all along: does it count rows or time, or are rows only sorted by it?"
+_SORTED = "rises or falls from row to row: a counter or time, or are the rows only sorted by it?"
 _LATER = "later rows lie beyond it; remove this line if it matters"
 _FIRST, _LAST = 0.2, 0.3  # what the place of texts adds to their likeness to labels
 _MOST_LABELS = 50
@@ -116,7 +116,7 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     texts = (one for one in rows.columns if one.kind == "text" and one.name not in names)
     few = [_quoted(text.name) for text in texts if 1 < len(text.counts()) <= _MANY_LABELS]
     if likely is None:
-        hint = f" (columns of few names: {', '.join(few)})" if few else ""
+        hint = f" (text columns with few values: {', '.join(few)})" if few else ""
         yield f"# label: no column is clearly one of labels{hint}; without it, all rows are normal"
     elif labels is None:
         yield f"# label = {_quoted(likely.name)}  # CHECK: may hold labels: {_shown(counts)}"
@@ -129,7 +129,7 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         if likeness > 1 or has_more or not (is_sure and labels):
             yield f"# CHECK: or label = {_quoted(other.name)}?  {_shown(kinds)}"
     if few and likely is not None and labels is None:
-        yield f"# or another column of few names: {', '.join(few)}"
+        yield f"# or another text column with few values: {', '.join(few)}"
     if is_sure:
         on = "# " * (labels is None)
         why = "as 0 usually is" if normal == "0" else "by its name"
@@ -346,7 +346,9 @@ def _drops(
                 drops[column.name] = "an id: it differs from row to row"
             elif len(counts) > max(_MOST_LABELS, counts.total() / _MANY_ROWS):
                 some = f"{len(counts):,} names in {counts.total():,} rows"
-                hints[column.name] = f"{some}: ids, of which new rows have others? Then drop it"
+                hints[column.name] = (
+                    f"{some}: are these ids that new rows will not share? Then drop it"
+                )
         elif column.kind == "date":
             drops[column.name] = f"a date: {_LATER}"
         elif _is_unix(column):

@@ -159,7 +159,7 @@ def _watched(monitor: Monitor) -> dict[str, str]:
     if not monitor.detector.model_.rank:
         unit = monitor.detector.plan_.holdout.unit
         promised = f"{NO_PROMISE}: too few {unit}s calibrate for {rate:.2%}"
-    moved = [f"{shift.column}: {shift.told}" for shift in recent.moved]
+    moved = [f"{shift.column}: {shift.change}" for shift in recent.moved]
     more = len(moved) - _COLUMNS
     moved[_COLUMNS:] = [f"{counted(more, 'more column')}"] * (more > 0)
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}

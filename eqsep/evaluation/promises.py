@@ -247,7 +247,7 @@ class Promise:
         def by_luck(m: np.ndarray) -> np.ndarray:
             mean = self.rank / (self.held_out + 1)
             v = 1 / (1 / m + 1 / (self.held_out + 2)) - 1  # of the beta with the same variance
-            likely = beta.sf(self.measured, mean * v, (1 - mean) * v) >= _TAIL
+            likely = np.asarray(beta.sf(self.measured, mean * v, (1 - mean) * v) >= _TAIL)
             # Exactly: for these rows, and for any number of them with the same share of alarms.
             likely[0] = chance >= _TAIL
             forever = beta.sf(self.measured, self.rank, self.held_out + 1 - self.rank) >= _TAIL

@@ -67,7 +67,7 @@ class ColumnShift:
 
     column: str
     standard_errors: float
-    told: str = ""  #: how, in words, such as "higher, mean 3 (was 2)"
+    change: str = ""  #: how, in words, such as "higher, mean 3 (was 2)"
 
 
 @dataclass(frozen=True)
@@ -331,9 +331,9 @@ class Monitor:
         now, errors = self._means(self._jumper.n)
         if np.isnan(errors).any():
             return []
-        told = self.detector.plan_.encoder.moved(self._held.mean(axis=0), now, errors)
+        changes = self.detector.plan_.encoder.moved(self._held.mean(axis=0), now, errors)
         moved = zip(self._columns, self._moved(errors).tolist(), strict=True)
-        known = [ColumnShift(column, far, told[column]) for column, far in moved]
+        known = [ColumnShift(column, far, changes[column]) for column, far in moved]
         return sorted(known, key=lambda shift: -abs(shift.standard_errors))
 
     def recent(self) -> Recent:

@@ -139,7 +139,7 @@ class Workload:
 
 def workload(learnt: Learnt, measured: Measured) -> Workload | None:
     """The alarms in a thousand rows, at the model's threshold; None if no rate is promised."""
-    # Those of the copy are false at its own threshold, which differs: the promised rate counts.
+    # The copy's false alarms are counted at its own threshold, so the promised rate is used.
     own = [(one.verdict, one.measured) for one in measured.promises if one.rate == learnt.rate]
     if measured.by_group is not None:
         own.append((measured.by_group.verdict, measured.by_group.mean))

@@ -63,7 +63,7 @@ class Watch:
     broken_at: int | None  # the row of the episode at which it became strong
     too_many: bool  # whether more of the last rows raised an alarm than the promise allows
     shifts: list[tuple[str, float]]  # columns with moved means, in standard errors, farthest first
-    told: dict[str, str]  # how each of these has moved, in words
+    changes: dict[str, str]  # how each of these has moved, in words
     far: float | None  # the standard errors beyond which a column has moved
     compared: str  # the rows by which columns are compared, such as "the last 563 rows"
     per_minute: list[Minute]  # the last hours, of all versions
@@ -163,7 +163,7 @@ class Watching:
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
             shifts=[(shift.column, shift.standard_errors) for shift in shifts],
-            told={shift.column: shift.told for shift in shifts},
+            changes={shift.column: shift.change for shift in shifts},
             compared="" if recent is None else recent.compared,
             far=None if recent is None or recent.unjudged else recent.far,
             per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],

@@ -252,14 +252,14 @@ class Encoder:
         errors = errors * self.weights[self.counted]  # as outputs, they lose it again
         outputs = self.outputs_of(np.stack([was[:n], now[:n], errors]))
         added = np.reshape([was[n:], now[n:]], (2, 2, -1))  # was or now, value or missing, column
-        told = {}
+        changes = {}
         for j, (name, column) in enumerate(self.by_name.items()):
             if column is not None:
                 then, recent, away = outputs[:, self.output_source == j]
                 more = added[:, :, [place for place, source in enumerate(sources) if source == j]]
                 means = np.append(then, more[0]), np.append(recent, more[1])
-                told[name] = column.moved(*means, away)
-        return told
+                changes[name] = column.moved(*means, away)
+        return changes
 
     def with_values(self, rows: np.ndarray) -> np.ndarray:
         """Encoded rows, then all their numbers, 0 if missing, and whether each is missing."""
