@@ -1,6 +1,5 @@
 """Nothing that was accepted is lost: the service is killed under load, and writers meet."""
 
-import multiprocessing
 import os
 import runpy
 from pathlib import Path
@@ -12,7 +11,6 @@ from eqsep.serve.workspace import Workspace
 
 if os.name != "posix":
     pytest.skip("needs SIGKILL and fork", allow_module_level=True)
-FORK = multiprocessing.get_context("fork")  # all is imported and compiled already
 KILL = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "kill_service.py"))
 
 
@@ -55,10 +53,12 @@ def test_two_processes_that_write_at_once_lose_nothing(url):
     ws = Workspace(url)
     ws.ledger.add("two", small_detector(), by="test")
     ws.close()
-    n, ends = 9, [FORK.Pipe() for _ in range(2)]
-    processes = [FORK.Process(target=write, args=(url, n, end)) for _, end in ends]
-    for process in processes:
+    n, forks = 9, KILL["FORKS"]
+    ends = [forks.Pipe(duplex=False) for _ in range(2)]
+    processes = [forks.Process(target=write, args=(url, n, end)) for _, end in ends]
+    for process, (_, end) in zip(processes, ends, strict=True):
         process.start()
+        end.close()  # else nobody notices that the process has died
     done = [one for mine, _ in ends for one in mine.recv()]
     for process in processes:
         process.join()

@@ -32,6 +32,9 @@ from eqsep.serve.workspace import Workspace
 
 MODEL = "machines"
 _CALLERS = 4
+# Forks of a process that has only imported: a library in use, such as ray, may crash in a fork.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["eqsep.serve.web.server"])
 _REFUSED = (HTTPException, OSError, ValueError)  # the service is gone, or not there yet
 
 
@@ -77,11 +80,10 @@ def kill_again_and_again(url: str, *, times: int, named: float, seed: int = 0) -
     token = ws.people.issue("killer", "judge", by="test")
     ws.close()
     accepted, draw = Accepted(), random.Random(seed)
-    context = multiprocessing.get_context("fork")  # what is imported and compiled is there at once
     for _ in range(times):
         with Serving("", port=0).bound() as sock:  # the process has one of its own
             port = sock.getsockname()[1]
-            process = context.Process(target=serve, args=(Serving(url, port=port), sock))
+            process = FORKS.Process(target=serve, args=(Serving(url, port=port), sock))
             process.start()
         _load(_Caller(port, token, named, accepted), process, draw)
         process.join()
