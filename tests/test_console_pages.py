@@ -96,7 +96,7 @@ def test_an_alarm_has_reasons_normal_rows_history_and_alarms_like_it(console, cl
 def test_of_many_similar_alarms_the_likest_are_shown_and_all_are_counted(
     console, client, monkeypatch
 ):
-    monkeypatch.setattr("eqsep.serve.console.inbox._ALIKE", 4)
+    monkeypatch.setattr("eqsep.serve.console.inbox.SIMILAR", 4)
     page = client.get(f"/m/pumps/alarms/{open_alarms(console, kind='unseen')[0].id}").text
     assert "4 of 11 that differ from normal rows in the same way" in page
     assert "judge these 4 too" in page

@@ -110,6 +110,26 @@ def test_a_private_name_is_seen(tmp_path):
     assert private_names([path]) == {("module.py", "_core"), ("module.py", "_c")}
 
 
+def patched(path):
+    """The names that a file of tests replaces, and defaults of functions."""
+    for node in nodes(path):
+        if isinstance(node, ast.Attribute) and node.attr in ("__defaults__", "__kwdefaults__"):
+            yield node.attr
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr":
+            values = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+            yield from (part for value in values for part in str(value).split("."))
+
+
+def test_tests_replace_no_private_name_and_no_default(tmp_path):
+    path = tmp_path / "test_module.py"
+    path.write_text('p.setattr("a._b", 1)\np.setattr(a, "_c", 2)\nf.__kwdefaults__["d"] = 3')
+    hidden = re.compile("_[^_]|__.*defaults__")
+    assert {name for name in patched(path) if hidden.match(name)} == {"_b", "_c", "__kwdefaults__"}
+    found = {(each.name, name) for each in (ROOT / "tests").glob("*.py") for name in patched(each)}
+    assert ("test_files.py", "fsync") in found
+    assert {(file, name) for file, name in found if hidden.match(name)} == set()
+
+
 def test_the_wheel_is_the_package_and_the_source_distribution_is_all():
     targets = PROJECT["tool"]["hatch"]["build"]["targets"]
     assert targets["wheel"] == {"packages": ["eqsep"]}

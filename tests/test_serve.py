@@ -5,6 +5,7 @@ import re
 import sqlite3
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,17 +100,19 @@ def test_a_database_of_the_first_release_gets_the_tables_of_today(tmp_path):
 
 
 def test_rows_that_come_as_a_version_becomes_live_do_not_learn_it_again(work, monkeypatch):
-    learnt, asked, keep, done = [], [], work.ledger._keep, ledgers.done
+    learnt, asked, writing, done = [], [], Store.writing, ledgers.done
     monkeypatch.setattr(ledgers, "done", lambda *given: learnt.append(1) or done(*given))
 
-    def keep_late(number, detector):
+    @contextmanager
+    def writing_with_rows_after(store):
+        with writing(store) as connection:
+            yield connection
         if not asked:
             asked.append(threading.Thread(target=scores, args=(work, rows_at((0, 0), 1))))
             asked[0].start()
             asked[0].join(0.5)  # it sees the new version, which is in the database
-        keep(number, detector)
 
-    monkeypatch.setattr(work.ledger, "_keep", keep_late)
+    monkeypatch.setattr(Store, "writing", writing_with_rows_after)
     work.ledger.learn("pump", Lesson(rows_at((0, 5), 2), ["spill"] * 2, True), by="ada")
     asked[0].join()
     assert len(learnt) == 1

@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from eqsep.errors import UserError
+from eqsep.io import streams
 from eqsep.io import text as text_files
 from eqsep.io.dialect import Layout
 from eqsep.io.files import open_file
@@ -28,7 +29,7 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for size in ("_BLOCK", "_LARGEST"):
+    for size in ("BLOCK", "LARGEST_BLOCK"):
         monkeypatch.setattr(text_files, size, 512)
 
 
@@ -53,17 +54,17 @@ def test_all_rows_come_in_their_order(tmp_path, name):
 def test_blocks_are_parsed_until_a_quote_and_from_there_on_streamed(tmp_path, monkeypatch):
     path, streamed = tmp_path / "t.csv", []
     path.write_text(HEAD + FILES["a quoted value late"])
-    usual = text_files.CsvFile._streamed
+    usual = streams.Remembered
     monkeypatch.setattr(
-        text_files.CsvFile,
-        "_streamed",
-        lambda self, first, columns: streamed.append(first) or usual(self, first, columns),
+        streams,
+        "Remembered",
+        lambda first, *rest, **more: streamed.append(first) or usual(first, *rest, **more),
     )
     list(pieces_of(path))
     assert b'"two' in streamed[0]
     assert len(streamed[0]) < 3 * 512
     list(pieces_of_plain(tmp_path))
-    assert streamed[1] == b""
+    assert streamed[1] == b"\n"
 
 
 def pieces_of_plain(folder):

@@ -43,8 +43,8 @@ from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 ROWS_AT_ONCE = 8192
 _AT_ONCE = 3  # blocks that are parsed in parallel
 _ASCII = 128
-_BLOCK = 2**20  # bytes that are parsed at once
-_LARGEST = 2**22  # bytes of a block of whole lines, in the long run
+BLOCK = 2**20  # bytes that are parsed at once
+LARGEST_BLOCK = 2**22  # bytes of a block of whole lines, in the long run
 _MOST_JSON = 2**25  # bytes of JSON lines
 _TRUTHS = {True: "true", False: "false"}
 RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
@@ -83,7 +83,7 @@ class BadRows:
             raise UserError(f"{self.path} is not a file: pass the name of one for bad rows.")
         if next(self._records(), [*self.COLUMNS]) != [*self.COLUMNS]:
             raise UserError(f"{self.path} exists and is not a file of bad rows: pass another name.")
-        with SpooledTemporaryFile(_BLOCK, "w+", encoding="utf-8", newline="") as spool:
+        with SpooledTemporaryFile(BLOCK, "w+", encoding="utf-8", newline="") as spool:
             self._rows = csv.writer(spool)
             try:
                 yield
@@ -236,7 +236,7 @@ class CsvFile:
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:
         """All rows, in types that all values of a column allow; some columns as text."""
         # after a blank line, which is skipped: pyarrow refuses files without any
-        rows = io.BufferedReader(Rejoined(b"\n", self.rows), _BLOCK)
+        rows = io.BufferedReader(Rejoined(b"\n", self.rows), BLOCK)
         table = self._decoded(self._parsed(arrow_csv.read_csv, rows, columns))
         if self.layout.bad_rows is not None:
             bad = {}
@@ -257,7 +257,7 @@ class CsvFile:
 
     def _blocks(self, columns: Sequence[str]) -> Generator[pa.Table, None, bytes]:
         """Parse lines in parallel up to a quote, in which a line may end; return what is left."""
-        waiting, rest, end, size = deque[Future[pa.Table]](), b"", 1, _BLOCK
+        waiting, rest, end, size = deque[Future[pa.Table]](), b"", 1, BLOCK
         with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
             reading = pool.submit(streams.read_fully, self.rows, size)
             try:
@@ -270,7 +270,7 @@ class CsvFile:
                         end = 0 if QUOTE in block else block.rfind(b"\n") + 1
                         lines, rest = rest + block[:end], block[end:] if end else rest + block
                         if end:
-                            size = min(2 * size, _LARGEST)
+                            size = min(2 * size, LARGEST_BLOCK)
                             reading = pool.submit(streams.read_fully, self.rows, size)
                             waiting.append(pool.submit(self._block, lines, columns))
                 while waiting:
@@ -288,8 +288,8 @@ class CsvFile:
 
     def _streamed(self, first: bytes, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of these bytes and of the stream after them, parsed in sequence."""
-        source = streams.Remembered(b"\n" + first, self.rows, most=2 * _BLOCK)
-        rows: Any = io.BufferedReader(source, _BLOCK)
+        source = streams.Remembered(b"\n" + first, self.rows, most=2 * BLOCK)
+        rows: Any = io.BufferedReader(source, BLOCK)
         held, batches = weakref.ref(rows), None
         try:
             batches = self._parsed(arrow_csv.open_csv, rows, columns)
@@ -322,7 +322,7 @@ class CsvFile:
         return parse(
             rows,
             read_options=arrow_csv.ReadOptions(
-                column_names=self.columns, block_size=max(size + 1, _BLOCK), use_threads=bad is None
+                column_names=self.columns, block_size=max(size + 1, BLOCK), use_threads=bad is None
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.dialect.delimiter,

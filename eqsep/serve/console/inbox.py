@@ -54,7 +54,7 @@ _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # fil
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
-_ALIKE = 20  # the same, of those similar to one
+SIMILAR = 20  # the same, of those similar to one
 _IN_DOUBT = "the name is in doubt: a verdict would settle the kind"
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
@@ -173,7 +173,7 @@ def add_routes(pages: Pages) -> None:
             "fits": fits_now(learnt, found),
             "threshold": learnt.threshold,
             "live": found.now if is_live else then[number],
-            "alike": ws.alarms.with_reasons(alike[:_ALIKE]),
+            "alike": ws.alarms.with_reasons(alike[:SIMILAR]),
             "n_alike": len(alike),
             "may_be_grouped": found.state == OPEN and found.now.kind == UNSEEN,
             "history": ws.alarms.with_reasons(ws.alarms.of_entity(number)),
