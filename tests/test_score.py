@@ -134,7 +134,7 @@ def test_terms_are_the_same_where_the_same_sums_give_the_same_score():
         replace(terms, landmarks=terms.landmarks + 1),
         replace(terms, trees=None),
         replace(terms, ellipsoid=None),
-        replace(terms, ellipsoid=replace(terms.ellipsoid, weight=2 * terms.ellipsoid.weight)),
+        replace(terms, ellipsoid=replace(terms.ellipsoid, weight=1 + terms.ellipsoid.weight)),
         replace(terms, kernel=Laplacian(gamma=3.0, powers=(1,))),
     ):
         assert not terms.is_same(other)
