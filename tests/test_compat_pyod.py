@@ -1,5 +1,6 @@
 """A detector in PyOD's shape: its attributes, its threshold, and PyOD's own functions on it."""
 
+import math
 from copy import copy
 
 import numpy as np
@@ -74,6 +75,13 @@ def test_probabilities_are_shares_of_the_range(fitted, rows):
         assert (p[-5:, 1].min() > p[:-5, 1]).mean() > 0.9
     with pytest.raises(ValueError, match="method must be one of"):
         fitted.predict_proba(rows[1], method="rank")
+
+
+def test_probabilities_by_mean_and_deviation_are_the_error_function(fitted, rows):
+    known, scores = fitted.decision_scores_, fitted.decision_function(rows[1])
+    z = (scores - known.mean()) / known.std()
+    expected = [max(0.0, math.erf(one / math.sqrt(2))) for one in z]
+    assert_allclose(fitted.predict_proba(rows[1], method="unify")[:, 1], expected)
 
 
 def test_a_range_of_zero_counts_as_one(fitted, rows):

@@ -29,6 +29,9 @@ def test_one_kind_is_learnt_and_five_are_not(demo):
     assert demo.detector.kinds_ == (SEEN,)
     assert set(demo.unseen) == set(demo.new.kind) - {"normal", SEEN}
     assert len(demo.unseen) == 5
+    counts = {name: int(np.sum(demo.old.kind == name)) for name in ("normal", SEEN)}
+    assert demo.report.learnt.counts == counts
+    assert sum(counts.values()) == len(demo.old.kind)
 
 
 def test_the_detector_finds_unseen_kinds_where_a_forest_does_not(demo):

@@ -135,6 +135,10 @@ def test_the_score_rises_above_the_threshold_on_both_sides(detector, payments, a
     assert score.min() < detector.threshold_
     assert_allclose(display.threshold_.get_ydata(), detector.threshold_)
     assert (display.ax_.get_title(loc="left"), display.ax_.get_xlim()) == ("amount", (-1, 2))
+    near, usual = (band.get_extents() for band in display.ax_.patches)
+    assert near.x0 < usual.x0 < usual.x1 < near.x1
+    ends = display.ax_.transData.transform([(0, 0), (1, 0)])[:, 0]
+    assert_allclose((usual.x0, usual.x1), ends)
 
 
 def test_a_name_never_seen_is_marked(detector, payments, ax):

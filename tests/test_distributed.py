@@ -274,6 +274,11 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence(make, told, folder, tabl
         make(folder, table)
 
 
+def test_a_label_that_is_no_column_is_refused_before_units_are_made(table):
+    with pytest.raises(ValueError, match="column 'label' is missing"):
+        units_of(ray.data.from_arrow(table), "label")
+
+
 def test_a_detector_with_windows_is_refused(folder):
     rows = np.random.default_rng(0).normal(size=(300, 2))
     detector = Detector(window=5, **FAST).fit(rows, time=np.arange(300.0))

@@ -1,6 +1,7 @@
 """A first fit: in batches as in memory, from several machines, and with weights."""
 
 import pickle
+import warnings
 from dataclasses import fields, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, feather, parquet
 
 from eqsep import Detector, load_model
+from eqsep.checks import CopiedRowsWarning
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config, Model
 from eqsep.detector.calibration import Promise
@@ -308,6 +310,19 @@ def test_plans_and_evidence_can_be_sent(frame, X):
     there = pickle.loads(pickle.dumps(there))
     assert_array_equal(here.sums.gram, there.sums.gram)
     assert_array_equal(here.held_out.hashes, there.held_out.hashes)
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_copies_of_rows_are_found_in_memory_alone(X, once):
+    """Of batches, memory may hold too few to tell; those that are few are learnt alike."""
+    twice = pd.concat([X, X])
+    with pytest.warns(CopiedRowsWarning):
+        assert Detector(**FAST).fit(twice).model_.n_learnt.sum() <= len(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CopiedRowsWarning)
+        parts = batches(twice)
+        detector = Detector(**FAST).fit(iter(parts) if once else parts)
+    assert detector.model_.n_learnt.sum() > len(X)
 
 
 @pytest.mark.parametrize("once", [False, True])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sqlalchemy import select
 
 from eqsep import Detector
@@ -437,6 +437,33 @@ def test_the_queue_offers_random_rows_apart_from_the_highest(work):
     work.verdicts.give([by_reason[True][0].id], "true", kind="leak", by="ada")
     missed = work.queue.missed("pump")
     assert (missed.count, missed.total) == (1, len(by_reason[True]))
+
+
+def test_the_queue_offers_rows_by_what_the_live_version_says_of_them(work):
+    taken(work, rows_at((0, 5), 3))
+    before = {one.alarm.id: one.alarm.now.score for one in work.queue.offered("pump")}
+    work.ledger.learn("pump", Lesson(rows_at((0, 5), 30), ["normal"] * 30, True), by="ada")
+    offered = [one.alarm for one in work.queue.offered("pump")]
+    rows = without_card([alarm.row for alarm in offered])
+    now = work.ledger.live_detector("pump").score_samples(rows)
+    assert_allclose([alarm.now.score for alarm in offered], now)
+    assert before != {alarm.id: alarm.now.score for alarm in offered}
+
+
+def test_the_digest_of_a_model_is_of_all_its_numbers(detector):
+    model, more = detector.model_, 1e-9
+    evidence, plan, score = model.evidence, model.plan, model.score
+    sums = replace(evidence.sums, gram=evidence.sums.gram + more)
+    terms = replace(plan.terms, landmarks=plan.terms.landmarks + 1)
+    others = [
+        replace(model, score=replace(score, coef=score.coef + more)),
+        replace(model, score=replace(score, likeness_coef=score.likeness_coef + more)),
+        replace(model, score=replace(score, leaf_votes=score.leaf_votes + more)),
+        replace(model, evidence=replace(evidence, sums=sums)),
+        replace(model, plan=replace(plan, terms=terms)),
+    ]
+    assert len({ledgers.digest(one) for one in [model, *others]}) == 1 + len(others)
+    assert ledgers.digest(replace(model)) == ledgers.digest(model)
 
 
 def test_the_queue_offers_alarms_with_doubtful_names_the_most_doubtful_first(work):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize, rosen, rosen_der
 
 from eqsep.solvers import BFGS, LBFGS
@@ -52,6 +52,12 @@ def test_running_out_of_iterations_is_a_field_not_an_error(solver):
     assert not found.converged[0]
     assert found.n_iter[0] == 3
     assert found.gradient_norm[0] > 1e-3
+
+
+@pytest.mark.parametrize("solver", [BFGS(max_iter=0), LBFGS(max_iter=0)], ids=repr)
+def test_without_an_iteration_the_start_is_the_end(solver):
+    start = np.array([[-1.2, 1.0]])
+    assert_array_equal(solver.minimise(banana, start).weights, start)
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=repr)

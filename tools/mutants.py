@@ -91,15 +91,15 @@ class Recorded:
 
 
 def _readers(mutant: Mutant) -> set[int]:
-    """The lines of the same file that read a name which the changed line sets."""
-    if not mutant.names:
-        return set()
-    tree = ast.parse((ROOT / mutant.file).read_text())
-    return {
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and node.id in mutant.names
-    }
+    """The lines of the file that use what a line at the top sets, or a default of a function."""
+    lines: set[int] = set()
+    for node in ast.walk(ast.parse((ROOT / mutant.file).read_text())):
+        if isinstance(node, ast.Name) and node.id in mutant.names:
+            lines.add(node.lineno)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = range(node.body[0].lineno, (node.end_lineno or 0) + 1)
+            lines |= set(body) if node.lineno <= mutant.line < body.start else set()
+    return lines
 
 
 def record(tree: Path, folder: Path, processes: int) -> None:
