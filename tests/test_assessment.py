@@ -15,7 +15,7 @@ from eqsep.detector.model import Verdicts
 from eqsep.detector.namer import KindSets
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
-from eqsep.evaluation.promises import kept_promise
+from eqsep.evaluation.promises import GroupRates, kept_promise
 from eqsep.tables.reading import read_table, with_groups
 
 
@@ -280,6 +280,14 @@ def test_a_model_without_a_promise_keeps_none(in_groups):
     report = SimpleNamespace(assessment=found, rate=0.001, promised=False, unit=unit)
     told = f"no promise was made: too few {unit}s calibrate for 0.10%"
     assert promise_line(report).endswith(told)
+
+
+def test_three_groups_are_judged_by_students_distribution():
+    """Of the normal one, or with one group more, the same rates would break the promise."""
+    rates, luck = [0.3199, 0.32, 0.3201], 0.01
+    for promised, word in ((0.32 - 3.7 * luck, "cannot tell"), (0.32 - 4.9 * luck, "broken")):
+        found = GroupRates.of(rates, promised=promised, luck=luck, unit="group")
+        assert found.verdict.word == word
 
 
 def test_as_many_rows_as_a_verdict_asks_for_settle_it():

@@ -552,6 +552,11 @@ def test_normal_rows_that_are_like_a_seen_kind_are_not_taken_for_it():
     assert anomalies_among(rows, rng.uniform(0, 1, size=100)) == 0
 
 
+def test_rows_as_like_a_seen_kind_as_its_anomalies_are_count_among_them():
+    rows = np.repeat([0.0, 1.0], [900, 100])  # of the last, 10 may be normal
+    assert 60 < anomalies_among(rows, np.ones(60)) < 100
+
+
 @pytest.mark.parametrize(("share", "some"), [(0.2, True), (0.6, False)])
 def test_no_row_is_left_out_where_normal_ones_look_like_anomalies(share, some):
     """Which of them are anomalies nobody can tell, and the promise must hold if none is."""

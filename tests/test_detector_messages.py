@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from eqsep import Detector
 from eqsep.checks import HighThresholdWarning
 from eqsep.detector import CalibrationWarning, Config
+from eqsep.labels import WITHOUT
 from eqsep.report.learnt import learnt_by
 
 
@@ -169,3 +170,14 @@ def test_the_warnings_of_a_fit_and_its_report_advise_one_rate(seed):
     (rate,) = {w.message.fields["rate"] for w in caught}
     assert rate > min(detector.calibration_.usual_thresholds())
     assert learnt_by(detector, normal="normal", counts={}).advised_rate == rate
+
+
+def test_where_rows_count_in_part_nobody_knows_how_many_lie_between_groups():
+    rng = np.random.default_rng(0)
+    group, y = np.arange(600) % 60, np.resize(["normal", None, "bad"], 600)
+    X = rng.normal(size=(600, 2)) + 5 * (y == "bad")[:, None]
+    detector = Detector(random_state=0, config=Config.fast(), false_alarm_rate=0.1)
+    detector.fit(X, y, groups=group)
+    counts = {"normal": 200, WITHOUT: 200, "bad": 200}
+    learnt = learnt_by(detector, normal="normal", counts=counts)
+    assert (learnt.shaping, learnt.between) == (0, 0)

@@ -119,6 +119,7 @@ def test_groups_are_held_out_whole_in_pieces_too():
     with pytest.raises(UserError, match="had no groups"):
         alone.split(table, all_normal(1200), encoder=encoder)
     assert groups_needed(0.1) == 18
+    assert n_held_out_groups(1000, rate=0.1, config=Config()) == 200  # a fifth is enough
 
 
 def test_beside_a_block_of_time_is_a_gap_and_it_is_wider_where_rows_look_back():
@@ -317,9 +318,10 @@ def test_blocks_of_time_and_the_gap_beside_them():
     assert not gap[~kept].all()
 
 
-def test_a_time_has_its_block_whatever_else_is_there():
-    grouping = Grouping(("", ""), (0.0, 10.0, 30.0))
-    time = np.array([-1.0, 0.0, 9.9, 10.0, 29.0, 30.0, 31.0, 44.0, 46.0])
+@pytest.mark.parametrize("start", [0.0, 500.0])
+def test_a_time_has_its_block_whatever_else_is_there(start):
+    grouping = Grouping(("", ""), (start, start + 10, start + 30))
+    time = start + np.array([-1.0, 0.0, 9.9, 10.0, 29.0, 30.0, 31.0, 44.0, 46.0])
     groups = RowGroups(np.zeros(len(time), np.uint64), time, ("", ""))
     units = grouping.units(groups, key=3)
     _, place = np.unique(units, return_inverse=True)
