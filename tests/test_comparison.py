@@ -138,8 +138,9 @@ def test_what_cannot_be_ranked_is_refused(table, message):
 
 
 def test_other_arguments_are_refused_with_what_came():
-    with pytest.raises(ValueError, match="between 0 and 1, got 5"):
-        compare(PUBLISHED, confidence=5)
+    for confidence in (5, 1, 0):
+        with pytest.raises(ValueError, match=f"between 0 and 1, got {confidence}"):
+            compare(PUBLISHED, confidence=confidence)
     for prevalence in ([0.5], np.full(14, 2)):
         with pytest.raises(ValueError, match="each of the 14 data sets"):
             compare(PUBLISHED, prevalence=prevalence)
