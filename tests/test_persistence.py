@@ -485,6 +485,14 @@ def test_arrays_left_over(parts, path):
     refused(path, put_together(document, arrays + bytes(8)), "nothing refers to")
 
 
+@pytest.mark.parametrize("size", [-1, -2])
+def test_a_size_below_0_is_no_shape(size):
+    entry = {"dtype": "<f8", "shape": [size], "order": "C"}
+    document = {"eqsep": "0", "model": {"array": 0}, "arrays": [entry]}
+    with pytest.raises(ModelFileError, match="no proper shape"):
+        unpack(put_together(document, bytes(8)))
+
+
 def test_an_empty_array_is_no_wider_than_the_file():
     entry = {"dtype": "<f8", "shape": [0, 10**6], "order": "C"}
     document = {"eqsep": "0", "model": {"array": 0}, "arrays": [entry]}
