@@ -110,10 +110,13 @@ def test_a_private_name_is_seen(tmp_path):
     assert private_names([path]) == {("module.py", "_core"), ("module.py", "_c")}
 
 
+DEFAULTS = re.compile("__(kw)?defaults__")
+
+
 def patched(path):
     """The names that a file of tests replaces, and defaults of functions."""
     for node in nodes(path):
-        if isinstance(node, ast.Attribute) and node.attr in ("__defaults__", "__kwdefaults__"):
+        if isinstance(node, ast.Attribute) and DEFAULTS.fullmatch(node.attr):
             yield node.attr
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr":
             values = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
@@ -122,9 +125,9 @@ def patched(path):
 
 def test_tests_replace_no_private_name_and_no_default(tmp_path):
     path = tmp_path / "test_module.py"
-    path.write_text('p.setattr("a._b", 1)\np.setattr(a, "_c", 2)\nf.__kwdefaults__["d"] = 3')
-    hidden = re.compile("_[^_]|__.*defaults__")
-    assert {name for name in patched(path) if hidden.match(name)} == {"_b", "_c", "__kwdefaults__"}
+    path.write_text('p.setattr("a._b", 1)\np.setattr(a, "_c", 2)\nf.__defaults__ = ()')
+    hidden = re.compile(f"_[^_]|{DEFAULTS.pattern}")
+    assert {name for name in patched(path) if hidden.match(name)} == {"_b", "_c", "__defaults__"}
     found = {(each.name, name) for each in (ROOT / "tests").glob("*.py") for name in patched(each)}
     assert ("test_files.py", "fsync") in found
     assert {(file, name) for file, name in found if hidden.match(name)} == set()
