@@ -757,6 +757,8 @@ def test_the_watch_shows_whole_minutes_with_rows_and_no_shadow_that_is_not_there
         return page, json.loads(html.unescape(re.search('data-plot="([^"]*)"', page)[1]))
 
     counts, now = schema.counts, int(time.time()) // 60 * 60
+    stopped = SimpleNamespace(time=lambda: now + 30.0)  # or a minute may end within the test
+    monkeypatch.setattr("eqsep.serve.console.models.time", stopped)
     key = {"model": "pumps", "version": console.ws.ledger.live("pumps").id, "worker": "w"}
     minutes = {now - 3600: 7, now - 3480: 9, now: 5, now + 60: 6}  # two have not ended
     with console.ws.store.writing() as connection:
