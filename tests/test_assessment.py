@@ -282,8 +282,8 @@ def test_a_model_without_a_promise_keeps_none(in_groups):
     assert promise_line(report).endswith(told)
 
 
-def test_three_groups_are_judged_by_students_distribution():
-    """Of the normal one, or with one group more, the same rates would break the promise."""
+def test_few_groups_are_judged_by_students_distribution():
+    """With one more degree of freedom, the first of these promises would count as broken."""
     rates, luck = [0.3199, 0.32, 0.3201], 0.01
     for promised, word in ((0.32 - 3.7 * luck, "cannot tell"), (0.32 - 4.9 * luck, "broken")):
         found = GroupRates.of(rates, promised=promised, luck=luck, unit="group")

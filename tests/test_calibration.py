@@ -552,7 +552,7 @@ def test_normal_rows_that_are_like_a_seen_kind_are_not_taken_for_it():
     assert anomalies_among(rows, rng.uniform(0, 1, size=100)) == 0
 
 
-def test_rows_as_like_a_seen_kind_as_its_anomalies_are_count_among_them():
+def test_rows_that_tie_with_the_anomalies_of_a_seen_kind_are_counted():
     rows = np.repeat([0.0, 1.0], [900, 100])  # of the last, 10 may be normal
     assert 60 < anomalies_among(rows, np.ones(60)) < 100
 

@@ -77,7 +77,7 @@ def test_probabilities_are_shares_of_the_range(fitted, rows):
         fitted.predict_proba(rows[1], method="rank")
 
 
-def test_probabilities_by_mean_and_deviation_are_the_error_function(fitted, rows):
+def test_unified_probabilities_are_the_error_function_of_the_z_score(fitted, rows):
     known, scores = fitted.decision_scores_, fitted.decision_function(rows[1])
     z = (scores - known.mean()) / known.std()
     expected = [max(0.0, math.erf(one / math.sqrt(2))) for one in z]

@@ -172,7 +172,7 @@ def test_the_warnings_of_a_fit_and_its_report_advise_one_rate(seed):
     assert learnt_by(detector, normal="normal", counts={}).advised_rate == rate
 
 
-def test_where_rows_count_in_part_nobody_knows_how_many_lie_between_groups():
+def test_rows_between_groups_are_not_counted_where_unlabelled_rows_count_in_part():
     rng = np.random.default_rng(0)
     group, y = np.arange(600) % 60, np.resize(["normal", None, "bad"], 600)
     X = rng.normal(size=(600, 2)) + 5 * (y == "bad")[:, None]

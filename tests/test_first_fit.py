@@ -313,8 +313,8 @@ def test_plans_and_evidence_can_be_sent(frame, X):
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_copies_of_rows_are_found_in_memory_alone(X, once):
-    """Of batches, memory may hold too few to tell; those that are few are learnt alike."""
+def test_copied_rows_are_looked_for_in_memory_but_not_in_batches(X, once):
+    """Memory may not hold all batches, so even a few small ones are learnt as they come."""
     twice = pd.concat([X, X])
     with pytest.warns(CopiedRowsWarning):
         assert Detector(**FAST).fit(twice).model_.n_learnt.sum() <= len(X)

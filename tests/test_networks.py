@@ -450,7 +450,7 @@ def test_balanced_classes_count_the_same():
     assert weight[is_anomaly == 1].sum() == pytest.approx(weight[is_anomaly == 0].sum())
     assert weight.mean() == pytest.approx(1)
     assert (class_weights(is_anomaly, Training()) == 1).all()
-    for alone in (np.zeros(9), np.ones(9)):  # of one class alone there is no balance
+    for alone in (np.zeros(9), np.ones(9)):  # one class alone has nothing to balance
         assert (class_weights(alone, Training(balanced=True)) == 1).all()
 
 

@@ -111,19 +111,20 @@ def test_a_private_name_is_seen(tmp_path):
 
 
 DEFAULTS = re.compile("__(kw)?defaults__")
+REPLACE = {"setattr", "delattr", "patch", "object"}  # of monkeypatch and mock
 
 
 def patched(path):
-    """The names that a file of tests replaces, and defaults of functions."""
+    """The names that a test file replaces, and the defaults of functions that it touches."""
     for node in nodes(path):
         if isinstance(node, ast.Attribute) and DEFAULTS.fullmatch(node.attr):
             yield node.attr
-        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr":
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in REPLACE:
             values = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
             yield from (part for value in values for part in str(value).split("."))
 
 
-def test_tests_replace_no_private_name_and_no_default(tmp_path):
+def test_no_test_replaces_a_private_name_or_a_default(tmp_path):
     path = tmp_path / "test_module.py"
     path.write_text('p.setattr("a._b", 1)\np.setattr(a, "_c", 2)\nf.__defaults__ = ()')
     hidden = re.compile(f"_[^_]|{DEFAULTS.pattern}")

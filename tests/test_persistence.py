@@ -486,7 +486,7 @@ def test_arrays_left_over(parts, path):
 
 
 @pytest.mark.parametrize("size", [-1, -2])
-def test_a_size_below_0_is_no_shape(size):
+def test_a_negative_size_is_not_a_shape(size):
     entry = {"dtype": "<f8", "shape": [size], "order": "C"}
     document = {"eqsep": "0", "model": {"array": 0}, "arrays": [entry]}
     with pytest.raises(ModelFileError, match="no proper shape"):

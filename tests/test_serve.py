@@ -439,7 +439,7 @@ def test_the_queue_offers_random_rows_apart_from_the_highest(work):
     assert (missed.count, missed.total) == (1, len(by_reason[True]))
 
 
-def test_the_queue_offers_rows_by_what_the_live_version_says_of_them(work):
+def test_the_queue_scores_rows_by_the_live_version(work):
     taken(work, rows_at((0, 5), 3))
     before = {one.alarm.id: one.alarm.now.score for one in work.queue.offered("pump")}
     work.ledger.learn("pump", Lesson(rows_at((0, 5), 30), ["normal"] * 30, True), by="ada")
@@ -450,7 +450,7 @@ def test_the_queue_offers_rows_by_what_the_live_version_says_of_them(work):
     assert before != {alarm.id: alarm.now.score for alarm in offered}
 
 
-def test_the_digest_of_a_model_is_of_all_its_numbers(detector):
+def test_every_learnt_array_changes_the_digest_of_a_model(detector):
     model, more = detector.model_, 1e-9
     evidence, plan, score = model.evidence, model.plan, model.score
     sums = replace(evidence.sums, gram=evidence.sums.gram + more)

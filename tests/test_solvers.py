@@ -55,7 +55,7 @@ def test_running_out_of_iterations_is_a_field_not_an_error(solver):
 
 
 @pytest.mark.parametrize("solver", [BFGS(max_iter=0), LBFGS(max_iter=0)], ids=repr)
-def test_without_an_iteration_the_start_is_the_end(solver):
+def test_no_iterations_leave_the_start_unchanged(solver):
     start = np.array([[-1.2, 1.0]])
     assert_array_equal(solver.minimise(banana, start).weights, start)
 

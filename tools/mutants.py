@@ -91,7 +91,7 @@ class Recorded:
 
 
 def _readers(mutant: Mutant) -> set[int]:
-    """The lines of the file that use what a line at the top sets, or a default of a function."""
+    """The lines that use what the changed line sets: a name of the module, or a default."""
     lines: set[int] = set()
     for node in ast.walk(ast.parse((ROOT / mutant.file).read_text())):
         if isinstance(node, ast.Name) and node.id in mutant.names:

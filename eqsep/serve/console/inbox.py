@@ -54,7 +54,7 @@ _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # fil
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
-SIMILAR = 20  # the same, of those similar to one
+SIMILAR = 20  # alarms shown as similar to one
 _IN_DOUBT = "the name is in doubt: a verdict would settle the kind"
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
