@@ -88,7 +88,7 @@ def main() -> None:
         unseen = unseen[np.argsort(-verdicts.score[unseen], kind="stable")]
         encoded = model.plan.encode(rows)[unseen]
         departures = model.explainer.departures(encoded)
-        ways = groups_of(departures), incidents(encoded, kernel=model.plan.terms.kernel)
+        ways = groups_of(departures), incidents(encoded, kernel=model.plan.kernel.kernel)
         lines = " | ".join(told(group, kind[unseen]) for group in ways)
         print(f"{name:16} {len(unseen):6d} | {lines}", flush=True)
 

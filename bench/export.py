@@ -86,7 +86,7 @@ def main() -> None:
     inputs = feed(session, rows)
     score, label = session.run(["score", "label"], inputs)
     one = {name: values[:1] for name, values in inputs.items()}
-    m, d = detector.plan_.terms.landmarks.shape
+    m, d = detector.plan_.kernel.landmarks.shape
     print(f"{asked.table}: {m:,} landmarks of {d} columns, {len(rows):,} rows")
     print(f"file                      {size / 2**20:8.2f} MiB, written in {written:.2f} s")
     print(f"largest difference        {np.abs(score - detector.score_samples(rows)).max():8.1e}")

@@ -186,7 +186,7 @@ def score(run: Run) -> Iterator[Line]:
     Z = model.plan.encode(frame)
     encoded = len(Z) / run.best(lambda: model.score(Z), repeats=3)
     yield Line("score", rate, "rows/s", "encoded before", encoded)
-    rows, landmarks = (model.plan.encoder.pack(A) for A in (Z, model.plan.terms.landmarks))
+    rows, landmarks = (model.plan.encoder.pack(A) for A in (Z, model.plan.kernel.landmarks))
     product = len(rows) / run.best(lambda: rows @ landmarks.T)
     yield Line("score, encoded", encoded, "rows/s", "matrix product with the landmarks", product)
     X, y = run.arrays.X_train[:20_000], run.arrays.y_train[:20_000]

@@ -72,23 +72,6 @@ def objects(values: Iterable[Any]) -> np.ndarray:
     return out
 
 
-def row_zeros(rows: Any) -> Any:
-    """0 for each row, in double precision, where the rows are.  (n, d) -> (n,)"""
-    if not is_foreign(rows):
-        return np.zeros(len(rows))
-    xp = namespace(rows)
-    return xp.zeros(rows.shape[0], dtype=xp.float64, device=device(rows))
-
-
-def beside(rows: Any, more: Any) -> Any:
-    """The columns of both, in the precision of the first, where they are.  (n, d), (n, e) -> …"""
-    if not is_foreign(rows):
-        with np.errstate(over="ignore"):  # too large is infinite
-            return np.concatenate([rows, more], axis=1, dtype=rows.dtype, casting="same_kind")
-    xp = namespace(rows)
-    return xp.concat([rows, xp.astype(more, rows.dtype)], axis=1)
-
-
 def same_parts(one: Any, other: Any) -> bool:
     """Whether two records of one class, or plain values, hold the same numbers."""
     if not is_dataclass(one) or not is_dataclass(other):
@@ -96,14 +79,6 @@ def same_parts(one: Any, other: Any) -> bool:
     return type(one) is type(other) and all(
         same_parts(getattr(one, part.name), getattr(other, part.name)) for part in fields(one)
     )
-
-
-def clipped(x: Any, low: Any = None, high: Any = None) -> Any:
-    """As `clip`, which in NumPy takes several times as long for a few numbers."""
-    if not isinstance(x, np.ndarray):
-        return x.clip(low, high)
-    x = x if low is None else np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float64) -> Any:

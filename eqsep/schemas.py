@@ -126,6 +126,10 @@ LABEL = plain("a label", lambda v: isinstance(v, str | np.str_) or _is_flag(v) o
 NONE = plain("None", lambda v: v is None)
 DICT = plain("a dict", lambda v: type(v) is dict)
 CLASSES = array_of(2, kinds="biufU")
+SUM = Schema(
+    "an array of finite numbers as float64",
+    lambda v, s: type(v) is np.ndarray and bounded(*v.shape, dtype="float64").accepts(v, s),
+)
 
 
 def either(*options: Schema) -> Schema:

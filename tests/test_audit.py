@@ -37,7 +37,7 @@ def test_judged_rows_are_all_learnt_and_none_is_held_out(fitted):
         judged.model_.evidence.held_out.normal, before.model_.evidence.held_out.normal
     )
     assert len(learnt.model_.evidence.held_out.normal) > len(before.model_.evidence.held_out.normal)
-    assert judged.model_.evidence.sums.weight[0] == before.model_.evidence.sums.weight[0] + 300
+    assert judged.model_.evidence.weight[0] == before.model_.evidence.weight[0] + 300
     assert abs(judged.coef_ - before.coef_).max() > 1e-3
 
 

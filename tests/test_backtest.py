@@ -164,7 +164,7 @@ def test_a_fit_anew_has_landmarks_of_later_rows():
     X, kind, time = story(days=8)
     stays, anew = Learning(DETECTOR), Learning(DETECTOR, refit=1)
     backtest({"stays": stays, "anew": anew}, X, kind, time=time, schedule=PLAN)
-    lowest = [d.detector.plan_.terms.landmarks.min() for d in (stays, anew)]
+    lowest = [d.detector.plan_.kernel.landmarks.min() for d in (stays, anew)]
     assert stays.detector.plan_ is not anew.detector.plan_
     assert lowest[0] != lowest[1]
 

@@ -614,8 +614,8 @@ def test_some_labelled_anomalies_are_held_out_of_common_kinds():
     plan, held = detector.plan_, detector.model_.evidence.held_out.anomalies
     assert plan.holdout.anomaly_kinds == ("leak",)
     assert len(held) == n_held_out_anomalies(145, config=Config()) == 14
-    assert_allclose(detector.model_.evidence.sums.weight[1:], [145 - 14, 5])
-    landmarks = {bytes(row) for row in plan.terms.landmarks}
+    assert_allclose(detector.model_.evidence.weight[1:], [145 - 14, 5])
+    landmarks = {bytes(row) for row in plan.kernel.landmarks}
     assert not any(bytes(row) in landmarks for row in held)
 
 

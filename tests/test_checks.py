@@ -478,7 +478,7 @@ def test_anomalies_that_are_like_normal_rows_are_told_by_a_fit_and_others_are_no
     plain = Detector(false_alarm_rate=0.02, random_state=0, config=Config.fast())
     (high,) = told(lambda: plain.fit(X[:, :1], y))
     assert type(high) is checks.HighThresholdWarning
-    kept = int((~plain.model_.plan.terms.is_normal).sum())
+    kept = int((~plain.model_.plan.kernel.is_normal).sum())
     assert str(high).startswith(f"Of {kept} learnt anomalies kept in the model, only ")
     # With so narrow a kernel the threshold is high; rows whose columns do not go together still
     # score higher, and where columns are independent no row does.

@@ -245,7 +245,7 @@ def test_the_summary_says_what_normal_rows_are_taken_for(tmp_path, says, asked):
     printed = done(*words, *(["--unlabelled", asked] if asked else []), "--out", out)
     assert f"normal      {LINES[says, asked]}\n" in printed
     doubted = "doubted" in LINES[says, asked]
-    assert load_model(out).plan_.terms.doubted == doubted
+    assert load_model(out).plan_.labels.doubted == doubted
     assert ("at most 1.00% of new normal rows" in printed) == doubted
     assert load_model(out).unlabelled == (asked or "auto")
 

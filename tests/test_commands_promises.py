@@ -110,7 +110,7 @@ def test_the_command_learns_and_forgets_judged_rows(fitted, tmp_path):
         assert_array_equal(
             now.model_.evidence.held_out.normal, before.model_.evidence.held_out.normal
         )
-        assert now.model_.evidence.sums.weight[0] == before.model_.evidence.sums.weight[0] + weight
+        assert now.model_.evidence.weight[0] == before.model_.evidence.weight[0] + weight
 
 
 def test_the_command_learns_and_forgets_seen_kinds_alone(fitted, tmp_path):

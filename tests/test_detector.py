@@ -290,7 +290,7 @@ def test_rows_without_a_label_do_not_calibrate(rows):
         + n_normal
         - len(detector.model_.evidence.held_out.normal)
     )
-    assert_allclose(detector.model_.evidence.sums.weight[0], weight)
+    assert_allclose(detector.model_.evidence.weight[0], weight)
 
 
 def test_without_any_label_all_rows_are_normal(rows):
@@ -314,8 +314,8 @@ def test_anomalies_beside_unlabelled_rows_are_enough(rows):
 def test_rows_without_a_label_beside_anomalies_are_doubted_as_normal_ones_are_when_told(rows):
     y = np.where(KINDS == "normal", None, KINDS)
     detector, told = cheap().fit(rows, y), cheap(unlabelled="doubted").fit(rows, KINDS)
-    assert detector.plan_.terms.doubted
-    assert not cheap().fit(rows).plan_.terms.doubted
+    assert detector.plan_.labels.doubted
+    assert not cheap().fit(rows).plan_.labels.doubted
     assert_array_equal(detector.score_samples(rows), told.score_samples(rows))
 
 
@@ -382,7 +382,7 @@ def test_parameters_that_a_plan_has_settled_are_refused_where_they_contradict_it
         Detector(plan=older, n_landmarks=50).fit(rows, KINDS)
     Detector(plan=older, n_landmarks=70).fit(rows, KINDS)  # of which there may have been 60
     few = cheap(n_landmarks=5000).fit(rows, KINDS)
-    assert len(few.plan_.terms.landmarks) < 5000
+    assert len(few.plan_.kernel.landmarks) < 5000
     Detector(plan=few.plan_, n_landmarks=5000).fit(rows, KINDS)
 
 
@@ -528,6 +528,6 @@ def test_parameters_that_are_given_stand_in_the_place_of_those_of_the_config():
         config=Config(n_trees=4), n_landmarks=30, bandwidth=3.0, alpha=2.0, random_state=0
     ).fit(X, KIND)
     assert_array_equal(by_config.score_samples(NEW), given.score_samples(NEW))
-    assert len(given.plan_.terms.landmarks) == 30
+    assert len(given.plan_.kernel.landmarks) == 30
     assert given.model_.config.doubted_bandwidth == 3.0
     assert by_config.model_.config.doubted_bandwidth == Config().doubted_bandwidth

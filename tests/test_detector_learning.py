@@ -60,7 +60,7 @@ def assert_same(detector, other, X):
     )
     assert set(detector.kinds_) == set(other.kinds_)
     weight, expected = (
-        dict(zip(("", *d.kinds_), d.model_.evidence.sums.weight, strict=True))
+        dict(zip(("", *d.kinds_), d.model_.evidence.weight, strict=True))
         for d in (detector, other)
     )
     assert_allclose([weight[kind] for kind in expected], list(expected.values()))

@@ -107,7 +107,7 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(demo, frame, threads, mon
     """To the last bit: alone, in a batch, and whatever the number of threads."""
     fitted = cheap(n_landmarks=500).fit(demo.X, demo.kind)
     score, Z = fitted.model_.score, fitted.plan_.encode(frame)
-    n_values = len(Z) * len(fitted.plan_.terms.landmarks) * fitted.plan_.terms.pack(Z).shape[1]
+    n_values = len(Z) * len(fitted.plan_.kernel.landmarks) * fitted.plan_.encoder.pack(Z).shape[1]
     assert n_values > 3 * WORTH_A_THREAD
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     together, likeness = fitted.score_samples(frame), score.kind_likeness(Z)

@@ -15,12 +15,12 @@ from eqsep.detector.evidence import (
     with_lower_bounds,
 )
 from eqsep.detector.holdout import NO_GROUPS
-from eqsep.detector.plan import LabelReading, Plan
+from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.errors import UserError
 from eqsep.labels import read_row_labels
 from eqsep.tables.reading import read_table
 
-READING = LabelReading(
+READING = LabelScheme(
     normal=None, unlabelled_is_normal=False, doubted=False, unlabelled_weight=0.01
 )
 CONFIG = Config(n_landmarks=40, n_trees=5, bandwidth=1.0)

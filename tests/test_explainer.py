@@ -288,7 +288,7 @@ def test_what_columns_add_is_what_exchanging_all_of_them_one_by_one_says(detecto
     rows.loc[rows.index[2:6], "country"] = "XX"
     plan, names = detector.plan_, list(fresh.columns)
     kept = np.concatenate(
-        [plan.terms.landmarks[plan.terms.is_normal], detector.model_.evidence.held_out.normal]
+        [plan.kernel.landmarks[plan.kernel.is_normal], detector.model_.evidence.held_out.normal]
     )
     scores = detector.model_.score(kept)
     kept = kept[scores <= min(detector.threshold_, np.quantile(scores, 0.9, method="higher"))]

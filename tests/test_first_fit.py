@@ -128,7 +128,7 @@ def test_a_plan_that_is_given_is_kept(dataset, frame, X):
 def test_of_rows_that_come_once_the_first_give_the_plan(frame, X):
     detector = Detector(**SMALL).fit(iter(batches(frame, 100)), "kind")
     first = Detector(**SMALL).fit(X[:500], frame["kind"][:500])
-    assert_array_equal(detector.plan_.terms.landmarks, first.plan_.terms.landmarks)
+    assert_array_equal(detector.plan_.kernel.landmarks, first.plan_.kernel.landmarks)
     assert detector.plan_.holdout.bound <= first.plan_.holdout.bound
     assert_same(detector, like(detector.plan_).fit(X, frame["kind"]), X)
 
@@ -409,7 +409,7 @@ def test_who_calibrates_and_counts_once_does_not_depend_on_weights():
         read_table(PLANE, name=""), labels, encoder=plain.plan_.encoder
     ).learnt
     by_kind = [WEIGHT[learnt & (name == KIND)].sum() for name in ("normal", "pump")]
-    assert_allclose(heavier.model_.evidence.sums.weight, by_kind)
+    assert_allclose(heavier.model_.evidence.weight, by_kind)
 
 
 def test_weights_of_1_change_nothing_and_rows_of_weight_0_are_not_there():
@@ -471,7 +471,7 @@ def test_rows_that_are_learnt_after_all_bring_their_weights(weighted):
     learnt, held, _ = plan.holdout.split(table, labels, encoder=plan.encoder)
     assert 0 < held.sum() == len(stream.model_.evidence.held_out.normal)
     by_kind = [WEIGHT[learnt & (name == KIND)].sum() for name in ("normal", "pump")]
-    assert_allclose(stream.model_.evidence.sums.weight, by_kind)
+    assert_allclose(stream.model_.evidence.weight, by_kind)
 
 
 def test_the_ellipsoid_of_rows_that_count_twice_is_that_of_rows_twice():

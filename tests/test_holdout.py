@@ -183,7 +183,7 @@ def test_whole_groups_calibrate_and_no_normal_row_of_them_is_learnt(fitted):
     sizes = np.unique(fitted.calibration_.groups, return_counts=True)[1]
     assert set(sizes) <= {15, 30}  # all normal rows of a run
     n_normal = (Y == "normal").sum()
-    learnt = fitted.model_.evidence.sums.weight
+    learnt = fitted.model_.evidence.weight
     assert learnt[0] == n_normal - len(fitted.model_.evidence.held_out.normal)
     assert learnt[1] == (Y == "fault").sum()  # anomalies are learnt wherever they are
 

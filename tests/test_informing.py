@@ -29,7 +29,7 @@ def test_rows_settings_and_version_are_told(rows, tmp_path):
     lines = told(detector, tmp_path / "m.eqsep")
     held = len(detector.calibration_.scores)
     assert lines["learnt"] == f"{560 - held} normal, 40 leak; held out {held} normal"
-    assert lines["landmarks"] == str(len(detector.plan_.terms.landmarks))
+    assert lines["landmarks"] == str(len(detector.plan_.kernel.landmarks))
     assert lines["settings"].startswith("bandwidth=1.0, n_landmarks=60, random_state=3, alpha=0.1")
     assert lines["written by"].startswith(f"eqsep {__version__}, format ")
 

@@ -25,7 +25,7 @@ def test_rows_that_depart_alike_are_one_group_however_far_they_are(detector):
     far = np.linspace(5, 40, 8)
     X = [[0.1, x, 0] for x in far] + [[0.1, -x, 0] for x in far] + [[-x, 0, x] for x in far]
     Z = detector.plan_.encode(np.asarray(X, dtype=float))
-    assert detector.plan_.terms.kernel(Z[:1], Z[7:8])[0, 0] < 0.1  # no neighbours
+    assert detector.plan_.kernel.kernel(Z[:1], Z[7:8])[0, 0] < 0.1  # no neighbours
     group = groups_of(departures(detector, Z)).tolist()
     assert [len(set(group[i : i + 8])) for i in (0, 8, 16)] == [1, 1, 1]
     assert len({*group}) == 3
@@ -39,7 +39,7 @@ def test_directions_have_length_one_and_follow_signs(detector):
 
 
 def test_a_normal_row_itself_has_no_direction(detector):
-    row = detector.plan_.terms.landmarks[detector.plan_.terms.is_normal][:1]
+    row = detector.plan_.kernel.landmarks[detector.plan_.kernel.is_normal][:1]
     assert np.isfinite(departures(detector, row)).all()
 
 

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector
 from eqsep.checks import UnusedDoubtWarning
 from eqsep.detector import Config, suspects
-from eqsep.detector.plan import LabelReading, Plan
+from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.engine.kernels import SparseManhattan
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, read_row_labels
@@ -50,7 +50,7 @@ def choose(n, unlabelled, *, given=True, rate=0.01, normal=None):
     y = np.repeat(np.array(["normal", None, "leak"], dtype=object), n)
     labels = read_row_labels(y, n_rows=len(y), normal=normal)
     more = {"given": given, "normal": normal, "unlabelled": unlabelled, "rate": rate}
-    return LabelReading.choose(labels, np.ones(len(y)), **more, config=Config())
+    return LabelScheme.choose(labels, np.ones(len(y)), **more, config=Config())
 
 
 @pytest.mark.parametrize("way", range(3), ids=["auto", "trusted", "doubted"])
@@ -58,7 +58,7 @@ def choose(n, unlabelled, *, given=True, rate=0.01, normal=None):
 def test_labels_decide_how_rows_without_one_are_read(case, way):
     n, *expected = case
     reading = choose(n, ("auto", "trusted", "doubted")[way], given=n[0] + n[2] > 0)
-    assert reading == LabelReading(normal=None, **expected[way])
+    assert reading == LabelScheme(normal=None, **expected[way])
     assert reading.doubts_calibration == (expected[way] is DOUBTED)
 
 
@@ -78,7 +78,7 @@ def test_labels_of_which_none_is_normal_are_refused_with_what_to_do():
 
 
 def test_a_reading_gives_codes_and_weights():
-    little, full = LabelReading(normal=None, **LITTLE), LabelReading(normal=None, **ALL_NORMAL)
+    little, full = LabelScheme(normal=None, **LITTLE), LabelScheme(normal=None, **ALL_NORMAL)
     y = ["normal", None, "leak"]
     labels = little.read(y, n_rows=3)
     assert labels.code.tolist() == [0, UNLABELLED, 1]
@@ -94,7 +94,7 @@ def test_a_reading_gives_codes_and_weights():
 
 def plan_of(X, seed=0, **more):
     labels = read_row_labels(None, n_rows=len(X), normal=None).trusting_unlabelled()
-    reading = LabelReading(normal=None, **ALL_NORMAL)
+    reading = LabelScheme(normal=None, **ALL_NORMAL)
     table, rng = read_table(X, name="me"), np.random.RandomState(seed)
     return Plan.choose(
         table, labels, Config.fast(), rng, **{"reading": reading, "rate": 0.1} | more
@@ -157,10 +157,10 @@ def test_doubted_rows_without_a_label_count_in_full_and_rows_labelled_normal_cal
     X, y = mixed
     detector = cheap(unlabelled="doubted").fit(X, y)
     plan, held = detector.plan_, len(detector.model_.evidence.held_out.normal)
-    assert plan.terms.doubted
+    assert plan.labels.doubted
     calibrates = plan.holdout.hashes(plan.align(X), encoder=plan.encoder) < plan.holdout.bound
     assert held == (calibrates & (y == "normal")).sum() >= 99
-    assert_allclose(detector.model_.evidence.sums.weight, [N_NORMAL + N_UNLABELLED - held, N_LEAKS])
+    assert_allclose(detector.model_.evidence.weight, [N_NORMAL + N_UNLABELLED - held, N_LEAKS])
     assert detector.calibration_.n_left_out == 0
     assert not len(suspects(detector, X, y))
 
@@ -184,8 +184,8 @@ def test_by_default_rows_without_a_label_count_little(mixed):
     X, y = mixed
     detector = cheap().fit(X, y)
     held = len(detector.model_.evidence.held_out.normal)
-    assert not detector.plan_.terms.doubted
-    assert_allclose(detector.model_.evidence.sums.weight[0], N_NORMAL - held + 0.01 * N_UNLABELLED)
+    assert not detector.plan_.labels.doubted
+    assert_allclose(detector.model_.evidence.weight[0], N_NORMAL - held + 0.01 * N_UNLABELLED)
 
 
 @pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning")
@@ -220,7 +220,7 @@ def test_batches_are_taken_as_rows_in_memory(mixed, unlabelled):
         == memory.model_.plan.labels.unlabelled_is_normal
         == (unlabelled == "trusted")
     )
-    assert plan.terms.doubted == (unlabelled == "doubted")
+    assert plan.labels.doubted == (unlabelled == "doubted")
     assert_allclose(
         detector.model_.evidence.sums.gram, memory.model_.evidence.sums.gram, rtol=1e-6, atol=1e-6
     )

@@ -454,7 +454,7 @@ def test_every_learnt_array_changes_the_digest_of_a_model(detector):
     model, more = detector.model_, 1e-9
     evidence, plan, score = model.evidence, model.plan, model.score
     sums = replace(evidence.sums, gram=evidence.sums.gram + more)
-    terms = replace(plan.terms, landmarks=plan.terms.landmarks + 1)
+    terms = replace(plan.terms, landmarks=plan.kernel.landmarks + 1)
     others = [
         replace(model, score=replace(score, coef=score.coef + more)),
         replace(model, score=replace(score, likeness_coef=score.likeness_coef + more)),

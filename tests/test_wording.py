@@ -20,7 +20,7 @@ from eqsep.cli.project import KEYS, Project, current_project
 from eqsep.datasets.home import data_file
 from eqsep.detector import Config
 from eqsep.detector.calibration import select
-from eqsep.detector.plan import LabelReading
+from eqsep.detector.plan import LabelScheme
 from eqsep.detector.runs import Windows
 from eqsep.distributed.cluster import check_no_windows
 from eqsep.distributed.units import WorkerDiedError
@@ -87,7 +87,7 @@ def few_above(*, doubted=False, thresholds=()):
 def without_labels(y, normal=None):
     labels = read_row_labels(y, n_rows=len(y), normal=normal)
     settings = {"normal": normal, "unlabelled": "auto", "rate": 0.01, "config": Config()}
-    LabelReading.choose(labels, np.ones(len(y), dtype=int), given=True, **settings)
+    LabelScheme.choose(labels, np.ones(len(y), dtype=int), given=True, **settings)
 
 
 def ids():

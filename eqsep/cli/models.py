@@ -69,7 +69,7 @@ def info(model: Path = options.MODEL) -> None:
         | {"learnt": _rows(found)}
         | _names(found)
         | {
-            "landmarks": f"{len(found.plan.terms.landmarks):,}",
+            "landmarks": f"{len(found.plan.kernel.landmarks):,}",
             "settings": _settings(detector),
             "written by": f"eqsep {made_by}, format {version}",
             "content": f"sha256 {content_hash(found)}",

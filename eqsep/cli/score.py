@@ -30,6 +30,7 @@ from eqsep.cli.inputs import (
 from eqsep.cli.project import shown_kind
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
+from eqsep.engine.backends import NUMPY
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.engine.loops import threads, workers
 from eqsep.errors import UserError, counted, visible
@@ -236,7 +237,8 @@ def _answers(
     files = [paths] if isinstance(paths, str) else paths
     placed = placed_pieces(model.plan, files, scorer.choose, layout=wanted.layout)
     n = min(threads(), _AT_ONCE)
-    one_by_one = scorer.reader.looks_back or wanted.most is not None or model.score.device != "cpu"
+    one_by_one = scorer.reader.looks_back or wanted.most is not None
+    one_by_one |= model.score.backend is not NUMPY
     return starmap(scorer, placed) if one_by_one or n == 1 else _in_threads(scorer, placed, n)
 
 

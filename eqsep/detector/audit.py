@@ -12,7 +12,7 @@ from eqsep.detector.evidence import Evidence, KindRows
 from eqsep.detector.holdout import NO_GROUPS
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
-from eqsep.detector.score import are_among
+from eqsep.detector.terms.kernel import are_among
 from eqsep.errors import EqsepWarning, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
@@ -104,7 +104,7 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
     normal = _repeats(model, model.plan.encode(table.take(_held_normal(model, table, labels))))
     places = np.flatnonzero(labels.code > 0) if model.plan.holdout.keeps_kinds else np.arange(0)
     kinds = KindRows(
-        rows=model.plan.terms.pack(model.plan.encode(table.take(places))),
+        rows=model.plan.encoder.pack(model.plan.encode(table.take(places))),
         kind=np.array(("", *labels.kinds))[labels.code[places]],
         groups=NO_GROUPS,
         key=model.plan.holdout.key,
@@ -173,7 +173,7 @@ def rows_to_learn(
 def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
     """Warn of rows learnt before; models of version 0.1 know anomalies only as landmarks."""
     rows = more.held_out.normal
-    found, again = _repeats(model, rows), are_among(anomalies, model.plan.terms.landmarks).sum()
+    found, again = _repeats(model, rows), are_among(anomalies, model.plan.kernel.landmarks).sum()
     keeps_none = not model.plan.holdout.keeps_kinds
     if keeps_none and not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
         _warn_of_repeats(

@@ -31,7 +31,8 @@ from eqsep.detector.model import Model
 from eqsep.detector.namer import COVERAGE, KindSets
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import check_length
-from eqsep.detector.score import kernel_over
+from eqsep.detector.terms.kernel import kernel_over
+from eqsep.engine.backends import DEVICES, backend_for
 from eqsep.errors import ParameterError, UserError, UserTypeError, warn
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.progress import phase
@@ -43,7 +44,6 @@ from eqsep.tables.reading import (
     with_groups,
 )
 
-DEVICES = ("cpu", "cuda", "auto")
 _FROM_CONFIG = ("n_landmarks", "bandwidth", "alpha", "unlabelled_weight")
 
 
@@ -420,7 +420,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             unlabelled=self.unlabelled,
             window=None if self.window is None else int(self.window),
             plan=plan,
-            device=self.device,
+            backend=backend_for(self.device),
         )
 
     def _resolved_config(self) -> Config:
@@ -437,7 +437,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def _check_plan(self, plan: Plan, config: Config) -> None:
         """Refuse parameters that a given plan contradicts."""
-        terms, windows = plan.terms, plan.windows
+        kernel, doubted, windows = plan.kernel, plan.labels.doubted, plan.windows
         if self.window is not None and (windows is None or windows.length != self.window):
             raise UserError(
                 f"Windows of {self.window} rows contradict the plan, which has others or none: "
@@ -445,17 +445,16 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
                 hint="Leave out window=.",
                 topic="no_windows",
             )
-        if self.n_landmarks is not None and not terms.are_of(self.n_landmarks):
-            expected = f"{terms.max_landmarks or len(terms.landmarks)}, as in the plan, or left out"
+        if self.n_landmarks is not None and self.n_landmarks != kernel.max_landmarks:
+            expected = f"{kernel.max_landmarks}, as in the plan, or left out"
             raise ParameterError("n_landmarks", expected=expected, got=self.n_landmarks)
         if self.bandwidth is not None:
-            own = kernel_over(terms.landmarks, config=config.for_rows(doubted=terms.doubted))
-            planned = self.bandwidth * float(own.gamma) / float(terms.kernel.gamma)
-            is_known = own.powers == terms.kernel.powers  # those of version 0.1 had one power alone
-            if is_known and not math.isclose(self.bandwidth, planned, rel_tol=1e-3):
+            asked = kernel_over(kernel.landmarks, config=config.for_rows(doubted=doubted))
+            planned = self.bandwidth * float(asked.gamma) / float(kernel.kernel.gamma)
+            if not math.isclose(self.bandwidth, planned, rel_tol=1e-3):
                 expected = f"{planned:.4g}, as in the plan, or left out"
                 raise ParameterError("bandwidth", expected=expected, got=self.bandwidth)
-        taken = "doubted" if terms.doubted else "trusted"
+        taken = "doubted" if doubted else "trusted"
         if self.unlabelled not in ("auto", taken):
             raise UserError(
                 f"Rows are to be {self.unlabelled}, and they are {taken} in the plan: that is "
@@ -484,7 +483,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         if sample_weight is not None:
             X, y = with_weight(read_table(X, name=type(self).__name__), y, sample_weight)
         table, labels = rows_to_learn(model, X, y, groups=groups, time=time)
-        evidence = gather(model.plan, table, labels, judged=judged, device=self.device)
+        evidence = gather(
+            model.plan, table, labels, judged=judged, backend=backend_for(self.device)
+        )
         return model.plan.encode(table), labels, evidence
 
     @property
@@ -521,7 +522,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     @property
     def coef_(self) -> np.ndarray:
         """The coefficients of f, and of a function for each seen kind."""
-        return self._fitted("coef_").score.coef
+        return self._fitted("coef_").score.kernel.coef
 
     @property
     def caution_(self) -> Finding | None:

@@ -115,7 +115,7 @@ def _rates_after(
     window, rng = None if like.windows is None else like.windows.length, np.random.RandomState(0)
     plan = Plan.choose(before, labels, config, rng, reading=like.labels, rate=rate, window=window)
     evidence = gather(plan, plan.align(before), labels)
-    score, held = Score.solve(plan.terms, evidence.sums, config), evidence.held_out
+    score, held = Score.solve(plan, evidence.learnt_sums(plan, config)), evidence.held_out
     grouping = plan.holdout.grouping
     assert grouping is not None
     assert after.groups is not None

@@ -14,7 +14,9 @@ from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import NO_GROUPS, n_held_out, row_hashes
 from eqsep.detector.plan import NamesByColumn, Plan
-from eqsep.engine.nystroem import Statistics, regrouped, row_keys, with_targets
+from eqsep.detector.terms.term import LearntSums, RowsToSum, Sums
+from eqsep.engine.backends import NUMPY, Backend
+from eqsep.engine.nystroem import row_keys
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 from eqsep.progress import reporter
@@ -164,6 +166,10 @@ class KindRows(_Rows):
             out[places] = row_hashes(self.rows[places], key=self.key)
         return out
 
+    def sorted(self) -> "KindRows":
+        """The same rows in an order that depends on them alone."""
+        return self.take(np.lexsort((self.hashes, self.kind)))
+
     def n_units(self, kind: str) -> int:
         """How many rows, or groups of rows, there are of a kind."""
         return self._units.get(kind, 0)
@@ -179,7 +185,8 @@ class KindRows(_Rows):
 class Evidence(WithoutCaches):
     """What rows teach under a plan."""
 
-    sums: Statistics  # over learnt rows; the score is solved from them
+    sums: tuple[Sums, ...]  # over learnt rows, for each term of the plan
+    weight: np.ndarray  # of the learnt normal rows, then of those of each kind
     held_out: HeldOutRows  # rows that calibrate
     kinds: KindRows  # some learnt rows of the seen kinds
     labels: RowLabels  # the labels and kinds seen so far; `plan.labels` is how they are read
@@ -191,7 +198,8 @@ class Evidence(WithoutCaches):
 
     SCHEMAS: ClassVar = {
         "learnt": schemas.either(schemas.NONE, schemas.BOUND),
-        "sums": schemas.kept(Statistics),
+        "sums": schemas.items(schemas.DICT),
+        "weight": schemas.bounded("classes", dtype="float64"),
         "held_out": schemas.kept(HeldOutRows),
         "kinds": schemas.DICT,
         "labels": schemas.kept(RowLabels),
@@ -202,8 +210,10 @@ class Evidence(WithoutCaches):
         labels = self.labels.joined(other.labels)
         mine, theirs = self.learnt_names, other.learnt_names
         names = {column: mine.get(column, frozenset()) | theirs[column] for column in theirs}
+        (ours, weight), (others, more) = self._sums_of(labels), other._sums_of(labels)
         return Evidence(
-            sums=self._sums_of(labels) + other._sums_of(labels),
+            sums=tuple(one + another for one, another in zip(ours, others, strict=True)),
+            weight=weight + more,
             held_out=self.held_out + other.held_out,
             kinds=self.kinds + other.kinds,
             labels=labels,
@@ -215,7 +225,7 @@ class Evidence(WithoutCaches):
     def __sub__(self, other: "Evidence") -> "Evidence":
         """The evidence without some learnt rows; a kind left without rows is dropped."""
         labels = self.labels.joined(other.labels)
-        learnt, gone = self._sums_of(labels).weight, other._sums_of(labels).weight
+        learnt, gone = self._sums_of(labels)[1], other._sums_of(labels)[1]
         if (gone > learnt * (1 + 1e-9) + 1e-9).any():
             names = ("normal", *labels.kinds)
             given, had = (
@@ -226,10 +236,15 @@ class Evidence(WithoutCaches):
                 f"Cannot forget more than was learnt: got {given} rows (without held-out ones), "
                 f"and {had} were learnt. Pass rows and labels as they were learnt."
             )
-        left = self.sums - other._sums_of(self.labels)
-        stay = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
+        others, less = other._sums_of(self.labels)
+        left = np.maximum(0.0, self.weight - less)
+        stay = [0, *(1 + i for i, weight in enumerate(left[1:]) if weight > 1e-9)]
+        pairs = zip(self.sums, others, strict=True)
         return Evidence(
-            sums=with_targets(left, lambda sums: sums[..., stay]),
+            sums=tuple(
+                (one - gone).with_classes(lambda sums: sums[..., stay]) for one, gone in pairs
+            ),
+            weight=left[stay],
             held_out=self.held_out - other.held_out,
             kinds=self.kinds - other.kinds,
             labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
@@ -238,19 +253,41 @@ class Evidence(WithoutCaches):
             learnt=_added(self.learnt, other.learnt, sign=-1),
         )
 
-    def _sums_of(self, labels: RowLabels) -> Statistics:
-        """The sums with the targets of these labels: normal, and then the kinds."""
-        columns = [1 + labels.kinds.index(k) for k in self.labels.kinds if k in labels.kinds]
-        return regrouped(self.sums, [0, *columns], n=1 + len(labels.kinds))
+    def _sums_of(self, labels: RowLabels) -> tuple[tuple[Sums, ...], np.ndarray]:
+        """The sums and weights with the classes of these labels: normal, and then the kinds."""
+        places = [1 + labels.kinds.index(k) for k in self.labels.kinds if k in labels.kinds]
+        return self._moved([0, *places], n=1 + len(labels.kinds))
+
+    def _moved(self, places: list[int], *, n: int) -> tuple[tuple[Sums, ...], np.ndarray]:
+        """The sums and weights with each class added to the one that `places` names, of `n`."""
+
+        def moved(sums: np.ndarray) -> np.ndarray:
+            out = np.zeros((*sums.shape[:-1], n))
+            for before, after in enumerate(places):
+                out[..., after] += sums[..., before]
+            return out
+
+        return tuple(sums.with_classes(moved) for sums in self.sums), moved(self.weight)
+
+    def learnt_sums(self, plan: Plan, config: Config) -> LearntSums:
+        """What the terms of the plan are solved from."""
+        return LearntSums(
+            of_terms={term.name: one for term, one in zip(plan.terms, self.sums, strict=True)},
+            weight=self.weight,
+            config=config,
+            doubted=plan.labels.doubted,
+        )
 
     def renamed(self, old: str, new: str) -> "Evidence":
         """The same with a kind renamed; if the new name exists, both kinds become one."""
         now = [new if kind == old else kind for kind in self.labels.kinds]
         kinds = tuple(dict.fromkeys(now))
         labels = None if self.labels.labels is None else self.labels.labels.renamed(old, new)
+        sums, weight = self._moved([0, *(1 + kinds.index(kind) for kind in now)], n=1 + len(kinds))
         return replace(
             self,
-            sums=regrouped(self.sums, [0, *(1 + kinds.index(kind) for kind in now)]),
+            sums=sums,
+            weight=weight,
             held_out=self.held_out.renamed(old, new),
             kinds=self.kinds.renamed(old, new),
             labels=replace(self.labels, kinds=kinds, labels=labels),
@@ -260,28 +297,35 @@ class Evidence(WithoutCaches):
     @property
     def is_empty(self) -> bool:
         """Whether no row is left, learnt or held out."""
-        return not len(self.held_out.rows) and bool(self.sums.weight.max() <= 1e-9)
+        return not len(self.held_out.rows) and bool(self.weight.max() <= 1e-9)
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
         own = {name: getattr(self, name) for name in self.SCHEMAS}
-        return own | {"kinds": self.kinds.state(), "n_normal": float(self.n_normal)}
+        sums = [one.state() for one in self.sums]
+        return own | {"sums": sums, "kinds": self.kinds.state(), "n_normal": float(self.n_normal)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], *, plan: Plan) -> Self:
         """The evidence of these parts, under a plan."""
         schemas.check_parts(state, cls.SCHEMAS, "Evidence", optional=["learnt"])
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
-        evidence = cls(**state | {"kinds": kinds, "n_normal": n_normal})
-        sums, held, terms, holdout = evidence.sums, evidence.held_out, plan.terms, plan.holdout
-        n_leaves = 0 if terms.trees is None else terms.trees.n_leaves
-        if (
-            sums.moment.shape != (len(terms.landmarks), 1 + len(evidence.labels.kinds))
-            or (0 if sums.leaves is None else len(sums.leaves)) != n_leaves
-            or (terms.likeness_weight and sums.anomalous is None)
-        ):
-            schemas.damaged("its sums do not match its landmarks, leaves and kinds")
-        if held.rows.shape[1] != terms.landmarks.shape[1] or held.hashes.dtype != np.uint64:
+        sums = tuple(map(Sums.from_state, state["sums"]))
+        evidence = cls(**state | {"sums": sums, "kinds": kinds, "n_normal": n_normal})
+        held, holdout, landmarks = evidence.held_out, plan.holdout, plan.kernel.landmarks
+        nothing = RowsToSum(
+            rows=landmarks[:0],
+            target=np.empty((0, 1 + len(evidence.labels.kinds))),
+            weight=np.empty(0),
+            backend=NUMPY,
+        )
+        expected = [term.accumulate(nothing).shapes() for term in plan.terms]
+        n_classes = nothing.target.shape[1]
+        if [one.shapes() for one in sums] != expected or len(evidence.weight) != n_classes:
+            schemas.damaged("its sums do not match its terms and kinds")
+        if (evidence.weight < 0).any():
+            schemas.damaged("a weight of its rows is below 0")
+        if held.rows.shape[1] != landmarks.shape[1] or held.hashes.dtype != np.uint64:
             schemas.damaged("its held-out rows do not have the columns of its table")
         in_groups = holdout.grouping is not None
         kinds_in_groups = bool(len(kinds.groups)) if len(kinds.rows) else in_groups
@@ -292,7 +336,7 @@ class Evidence(WithoutCaches):
             or len(kinds.groups) not in (0, len(kinds.rows))
             or kinds.groups.dtype != np.uint64
             or kinds.key != holdout.key
-            or kinds.rows.shape[1] != len(terms.pack.first)
+            or kinds.rows.shape[1] != len(plan.encoder.pack.first)
             or not set(kinds.kind.tolist()) <= set(evidence.labels.kinds)
             or (len(kinds.rows) and not holdout.keeps_kinds)
         ):
@@ -338,7 +382,12 @@ def _remaining(
 
 
 def gather(
-    plan: Plan, table: Table, labels: RowLabels, *, judged: bool = False, device: str = "cpu"
+    plan: Plan,
+    table: Table,
+    labels: RowLabels,
+    *,
+    judged: bool = False,
+    backend: Backend = NUMPY,
 ) -> Evidence:
     """The evidence in an aligned table; rows `judged` because of an alarm are never held out."""
     rows = plan.encoder.encode(table)
@@ -361,7 +410,7 @@ def gather(
     )
     names = {c: own[learnt] for c, own in names.items()}
     parts = [part[learnt] for part in (rows, code, weight, split.hashes)]
-    more = _taught(plan, labels.of_no_row(), held_out, *parts, names=names, device=device)
+    more = _taught(plan, labels.of_no_row(), held_out, *parts, names=names, backend=backend)
     return replace(more, n_normal=int((labels.code == 0).sum()))
 
 
@@ -375,7 +424,7 @@ def _taught(
     hashes: np.ndarray,
     *,
     names: Mapping[str, np.ndarray],
-    device: str = "cpu",
+    backend: Backend = NUMPY,
 ) -> Evidence:
     """The evidence in encoded rows to learn, by class; rows without a label have class 0."""
     holdout, kinds = plan.holdout, np.array(("", *labels.kinds))
@@ -383,13 +432,15 @@ def _taught(
     target[np.arange(len(code)), code] = 1.0
     kept = np.flatnonzero(code > 0) if holdout.keeps_kinds else np.arange(0)
     kind_rows = KindRows(
-        rows=plan.terms.pack(rows[kept]),
+        rows=plan.encoder.pack(rows[kept]),
         kind=kinds[code[kept]],
         groups=NO_GROUPS if holdout.grouping is None else hashes[kept],
         key=holdout.key,
     )
+    to_sum = RowsToSum(rows=rows, target=target, weight=weight, backend=backend)
     return Evidence(
-        sums=plan.terms.sums(rows, target, weight, device=device),
+        sums=tuple(term.accumulate(to_sum) for term in plan.terms),
+        weight=weight @ target,
         held_out=held_out,
         kinds=kind_rows.below(holdout.kind_bounds),
         labels=labels,

@@ -170,8 +170,8 @@ class Explainer:
     @cached_property
     def _normal(self) -> tuple[np.ndarray, np.ndarray]:
         """The kept normal rows that raise no alarm, encoded, and their scores."""
-        terms = self.plan.terms
-        rows = np.concatenate([terms.landmarks[terms.is_normal], self.calibrating])
+        kernel = self.plan.kernel
+        rows = np.concatenate([kernel.landmarks[kernel.is_normal], self.calibrating])
         scores = self.score(rows)
         usable = scores <= max(self.threshold, scores.min())
         return rows[usable], scores[usable]

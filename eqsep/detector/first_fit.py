@@ -22,8 +22,9 @@ from eqsep.detector.config import Config
 from eqsep.detector.drift import check_time
 from eqsep.detector.evidence import Evidence, gather, n_kind_rows, settled, with_lower_bounds
 from eqsep.detector.holdout import n_held_out, n_held_out_anomalies
-from eqsep.detector.plan import LabelReading, Plan
+from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.detector.runs import Runs, Windows
+from eqsep.engine.backends import NUMPY, Backend
 from eqsep.errors import ParameterError, UserError, quoted
 from eqsep.labels import RowLabels, label_codes, label_objects, may_be_normal, read_row_labels
 from eqsep.progress import phase
@@ -59,7 +60,7 @@ class FirstFit:
     unlabelled: str = "auto"
     window: int | None = None  # the length of windows
     plan: Plan | None = None  # of another fit, so that the models can be merged
-    device: str = "cpu"  # where kernel values are summed
+    backend: Backend = NUMPY  # where kernel values are summed
 
     def to_rows(
         self, table: Table, y: Any, rng: np.random.RandomState, *, given: bool, whole: bool = True
@@ -86,7 +87,7 @@ class FirstFit:
         table = plan.align(table)
         found += self._check_order(table, labels, plan)
         phase("learning", table.n_rows, "rows")
-        return self._settled(plan, gather(plan, table, labels, device=self.device), found, times)
+        return self._settled(plan, gather(plan, table, labels, backend=self.backend), found, times)
 
     def to_stream(self, source: Source, rng: np.random.RandomState) -> Fit:
         """The fit to batches; memory does not grow with their number."""
@@ -152,7 +153,7 @@ class FirstFit:
         """The evidence in a batch."""
         table = plan.align(table)
         labels = plan.labels.read(y, n_rows=table.n_rows, known=known)
-        return gather(plan, table, labels, device=self.device)
+        return gather(plan, table, labels, backend=self.backend)
 
     def _to_batches_once(self, batches: Batches, rng: np.random.RandomState) -> Fit:
         """The first rows decide the plan; as more rows come, a smaller share is held out."""
@@ -189,7 +190,7 @@ class FirstFit:
     def _scaled(self, plan: Plan, labels: RowLabels, counts: np.ndarray, *, more: float) -> Plan:
         """The plan with bounds for this number of rows of each label, `more` times the sample."""
         holdout, config = plan.holdout, self.config
-        most = 2 * n_kind_rows(len(plan.terms.pack.first), config=config)
+        most = 2 * n_kind_rows(len(plan.encoder.pack.first), config=config)
         n_rows = {k: int(counts[labels.code == i].sum()) for i, k in enumerate(labels.kinds, 1)}
         kind_bounds = {k: int(most / n * _WHOLE) for k, n in n_rows.items() if n > most}
         holdout = replace(holdout, kind_bounds=kind_bounds)
@@ -208,8 +209,8 @@ class FirstFit:
             )
         return replace(plan, holdout=holdout)
 
-    def _reading(self, labels: RowLabels, counts: np.ndarray, *, given: bool) -> LabelReading:
-        return LabelReading.choose(
+    def _reading(self, labels: RowLabels, counts: np.ndarray, *, given: bool) -> LabelScheme:
+        return LabelScheme.choose(
             labels,
             counts,
             given=given,
@@ -217,7 +218,7 @@ class FirstFit:
             unlabelled=self.unlabelled,
             rate=self.rate,
             config=self.config,
-            doubted=None if self.plan is None else self.plan.terms.doubted,
+            doubted=None if self.plan is None else self.plan.labels.doubted,
         )
 
     def _check_order(self, table: Table, labels: RowLabels, plan: Plan) -> list[Finding]:

@@ -17,7 +17,8 @@ from eqsep.detector.evidence import Evidence, HeldOutRows
 from eqsep.detector.explainer import Explainer, Explanation
 from eqsep.detector.namer import COVERAGE, Judges, KindSets, Namer
 from eqsep.detector.plan import Plan
-from eqsep.detector.score import Score, fetched, leaf_votes
+from eqsep.detector.score import Score
+from eqsep.engine.backends import NUMPY, backend_for
 from eqsep.errors import UserError, warn
 from eqsep.labels import NORMAL
 from eqsep.tables.encodings import Category
@@ -83,7 +84,7 @@ class Model(WithoutCaches):
     def solve(cls, plan: Plan, evidence: Evidence, config: Config, *, promise: Promise) -> Self:
         """The model that a plan and evidence give."""
         evidence = replace(evidence, held_out=evidence.held_out.sorted(key=plan.holdout.key))
-        score = Score.solve(plan.terms, evidence.sums, config)
+        score = Score.solve(plan, evidence.learnt_sums(plan, config))
         return cls(
             plan=plan,
             evidence=evidence,
@@ -117,10 +118,11 @@ class Model(WithoutCaches):
 
     def on(self, device: str) -> "Model":
         """The same model, scoring on another device: "cpu", "cuda" or "auto"."""
-        if device == self.score.device:
+        if device == self.score.backend.device:
             return self
         if device not in self._variants:
-            self._variants[device] = replace(self, score=replace(self.score, device=device))
+            score = replace(self.score, backend=backend_for(device))
+            self._variants[device] = replace(self, score=score)
         return self._variants[device]
 
     @cached_property
@@ -162,7 +164,7 @@ class Model(WithoutCaches):
     @property
     def n_learnt(self) -> np.ndarray:
         """The weight of the learnt rows: of normal ones, then of each kind."""
-        return self.evidence.sums.weight
+        return self.evidence.weight
 
     def check_dates(self, times: Collection[str] | None = None) -> list[Finding]:
         """A finding for each column of dates, or of `times`, by which later rows raise an alarm."""
@@ -188,9 +190,9 @@ class Model(WithoutCaches):
 
     def check_threshold(self) -> list[Finding]:
         """A finding if few anomalies, held out or learnt, or made-up rows exceed the threshold."""
-        terms, scores, of = self.plan.terms, self.calibration.anomaly_scores, checks.HELD_OUT
+        kernel, scores, of = self.plan.kernel, self.calibration.anomaly_scores, checks.HELD_OUT
         if len(scores) < _ENOUGH_HELD_OUT:
-            scores, of = self._scores_of(terms.landmarks[~terms.is_normal]), checks.LEARNT
+            scores, of = self._scores_of(kernel.landmarks[~kernel.is_normal]), checks.LEARNT
         return checks.check_threshold(
             self.threshold,
             {of: scores, checks.MADE_UP: self._scores_of(self._far_rows())},
@@ -209,8 +211,8 @@ class Model(WithoutCaches):
 
     def _far_rows(self) -> np.ndarray:
         """Made-up rows: each column far above or below all that was learnt, or a new name."""
-        terms, encoder, rng = self.plan.terms, self.plan.encoder, np.random.RandomState(0)
-        rows: np.ndarray = terms.landmarks[terms.is_normal][:_N_MADE_UP].copy()
+        kernel, encoder, rng = self.plan.kernel, self.plan.encoder, np.random.RandomState(0)
+        rows: np.ndarray = kernel.landmarks[kernel.is_normal][:_N_MADE_UP].copy()
         for index, (name, learnt) in enumerate(encoder.by_name.items()):
             if learnt is None:
                 continue
@@ -334,7 +336,7 @@ class Model(WithoutCaches):
         )
 
     def _encoded(self, X: Any) -> Iterable[Any]:
-        return self.plan.encode_in_parts(X, device=self.score.device)
+        return self.plan.encode_in_parts(X, device=self.score.backend.device)
 
     def _scores_of(self, rows: np.ndarray) -> np.ndarray:
         return self.score(rows) if len(rows) else np.empty(0)
@@ -346,12 +348,12 @@ class Model(WithoutCaches):
         threshold = self.threshold if threshold is None else threshold
         needed = self.namer.needs_kind_likeness(self.promise.unseen_rate)
         likeness: np.ndarray | None = None
-        if needed and isinstance(rows, np.ndarray):
+        if needed and self.score.backend is NUMPY:
             score, likeness = self.score.with_kind_likeness(rows, threshold)
         else:
             score = self.score(rows)
         alarm = score > threshold
-        some = fetched(rows if alarm.all() else rows[np.flatnonzero(alarm)])
+        some = self.score.backend.fetched(rows if alarm.all() else rows[np.flatnonzero(alarm)])
         if needed and likeness is None:
             likeness = self.score.kind_likeness(some)
         return score, alarm, self.plan.encoder.pack(some), likeness
@@ -359,15 +361,14 @@ class Model(WithoutCaches):
     def state(self) -> dict[str, Any]:
         """The parts of a model file; what was solved is one, so that all processes agree."""
         judges, evidence = self.namer.judges, self.evidence
-        if judges is not None:
-            evidence = replace(evidence, kinds=judges.examples)
+        kinds = evidence.kinds.sorted() if judges is None else judges.examples
+        evidence = replace(evidence, kinds=kinds)
         return {
             "plan": self.plan,
             "evidence": evidence.state(),
             "config": self.config,
             "promise": self.promise,
-            "coef": self.score.coef,
-            "likeness_coef": self.score.likeness_coef,
+            "solved": self.score.state(),
             "calibration": self.calibration,
             "judges": None if judges is None else judges.state(),
             "caution": self.caution,
@@ -380,7 +381,7 @@ class Model(WithoutCaches):
         """What the model knows, whatever the order in which it was learnt."""
         state = self.state()
         if self.evidence.learnt is not None:
-            for part in ("coef", "likeness_coef", "calibration", "judges"):
+            for part in ("solved", "calibration", "judges"):
                 del state[part]
             del state["evidence"]["sums"]
         labels = self.evidence.labels.labels
@@ -394,9 +395,9 @@ class Model(WithoutCaches):
         schemas.check_parts(state, _MODEL, "Model", optional=("label_column", "other_normal"))
         plan, config, calibration = state["plan"], state["config"], state["calibration"]
         evidence = Evidence.from_state(state["evidence"], plan=plan)
-        shape = (len(plan.terms.landmarks), 1 + len(evidence.labels.kinds))
-        if state["coef"].shape != shape or state["likeness_coef"].shape != shape[:1]:
-            schemas.damaged("its coefficients are not those of its landmarks and kinds")
+        score = Score.from_state(
+            state["solved"], plan=plan, learnt=evidence.learnt_sums(plan, config)
+        )
         held, n = evidence.held_out, evidence.held_out.is_normal
         n_scores = len(calibration.scores), len(calibration.anomaly_scores)
         if (n[1:] & ~n[:-1]).any() or n_scores != (n.sum(), (~n).sum()):
@@ -415,12 +416,6 @@ class Model(WithoutCaches):
                 learnt=namer.learnt_by_kind,
             )
             namer = namer.with_judges(judges)
-        score = Score(
-            terms=plan.terms,
-            coef=state["coef"],
-            likeness_coef=state["likeness_coef"],
-            leaf_votes=leaf_votes(evidence.sums, doubted=plan.terms.doubted),
-        )
         return cls(
             plan=plan,
             evidence=evidence,
@@ -441,8 +436,7 @@ _MODEL = {
     "evidence": schemas.DICT,
     "config": schemas.kept(Config),
     "promise": schemas.kept(Promise),
-    "coef": schemas.bounded("m", "t", dtype="float64"),
-    "likeness_coef": schemas.bounded("m", dtype="float64"),
+    "solved": schemas.entries(schemas.DICT),
     "calibration": schemas.kept(Calibration),
     "judges": schemas.either(schemas.NONE, schemas.DICT),
     "caution": schemas.kept(Finding, optional=True),
@@ -466,7 +460,7 @@ def calibrate(score: Score, held_out: HeldOutRows) -> Calibration:
 def _namer(plan: Plan, evidence: Evidence, config: Config) -> Namer:
     return Namer(
         kinds=evidence.labels.kinds,
-        learnt=tuple(evidence.sums.weight[1:].tolist()),
+        learnt=tuple(evidence.weight[1:].tolist()),
         examples=evidence.kinds,
         has_promise=plan.holdout.keeps_kinds,
         config=config,

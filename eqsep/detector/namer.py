@@ -240,7 +240,7 @@ class Judges(schemas.Kept, WithoutCaches):
     @classmethod
     def of(cls, examples: KindRows, config: Config, *, learnt: Mapping[str, float]) -> Self:
         """The judges for these examples, in any order; `learnt` counts the rows of each kind."""
-        examples = examples.take(np.lexsort((examples.hashes, examples.kind)))
+        examples = examples.sorted()
         code = np.unique(examples.kind, return_inverse=True)[1]
         rows, groups = np.arange(len(code)), examples.groups
         turn = rows - np.searchsorted(code, code)  # the rows of a kind in turn, or whole groups

@@ -13,7 +13,9 @@ from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
 from eqsep.detector.runs import Runs, Windows
-from eqsep.detector.score import Terms
+from eqsep.detector.terms import TERMS
+from eqsep.detector.terms.kernel import KernelTerm
+from eqsep.detector.terms.term import FirstRows, Term
 from eqsep.errors import UserError, counted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels, with_counts
 from eqsep.tables.encoder import Encoder
@@ -25,7 +27,7 @@ NamesByColumn = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelReading(schemas.Kept):
+class LabelScheme(schemas.Kept):
     """How labels, and missing ones, are read; a doubted row may be an anomaly nobody noticed."""
 
     normal: Any  # the label of normal rows; None: 0, False or "normal", whichever occurs
@@ -124,9 +126,9 @@ class Plan(WithoutCaches):
     """What the first rows decide. Models with equal plans can be merged."""
 
     encoder: Encoder  #: from tables to encoded rows, and back to words and units
-    terms: Terms  #: what a row is scored by
+    terms: tuple[Term, ...]  #: what a row is scored by
     holdout: HoldOut  #: which rows calibrate
-    labels: LabelReading  #: how labels are read
+    labels: LabelScheme  #: how labels are read
     windows: Windows | None = None  #: columns over the last rows of a run
     # While batches are learnt: names that occur only in rows beyond those of the plan, by column.
     # The encoder treats them as rare; names that no learnt row has are removed at the end.
@@ -140,7 +142,7 @@ class Plan(WithoutCaches):
         config: Config,
         rng: np.random.RandomState,
         *,
-        reading: LabelReading,
+        reading: LabelScheme,
         rate: float,
         window: int | None = None,
         more_names: Mapping[str, Iterable[str]] | None = None,
@@ -167,24 +169,29 @@ class Plan(WithoutCaches):
         provisional = {n: new for n, new in more.items() if new}
         rare = {n: [*encoder.name_columns[n].rare, *sorted(provisional[n])] for n in provisional}
         encoder = encoder.with_rare_names(rare) if rare else encoder
-        terms = Terms.choose(
-            encoder.encode(learnt),
-            labels.is_anomaly[split.learnt],
-            encoder=encoder,
+        first = FirstRows(
+            rows=encoder.encode(learnt),
+            is_anomaly=labels.is_anomaly[split.learnt],
             weight=learnt.weight,
-            config=config,
+            encoder=encoder,
+            config=config.for_rows(doubted=reading.doubted),
             doubted=reading.doubted,
             rng=rng,
             key=holdout.key,
         )
         return cls(
             encoder=encoder,
-            terms=terms,
+            terms=_chosen(first),
             holdout=holdout,
             labels=reading,
             windows=None if window is None else Windows.of(table, window),
             provisional=provisional,
         )
+
+    @cached_property
+    def kernel(self) -> KernelTerm:
+        """The term with the landmarks."""
+        return next(term for term in self.terms if isinstance(term, KernelTerm))
 
     @property
     def table_columns(self) -> dict[str, Learnt | None]:
@@ -254,15 +261,18 @@ class Plan(WithoutCaches):
         """Whether two plans treat every row the same way, however they read missing labels."""
         return self is other or (
             self.windows == other.windows
+            and self.labels.doubted == other.labels.doubted
             and self.holdout.is_same(other.holdout)
-            and self.terms.is_same(other.terms)
+            and len(self.terms) == len(other.terms)
+            and all(map(Term.is_same, self.terms, other.terms))
             and self.encoder.is_same(other.encoder)
         )
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
         own = {name: getattr(self, name) for name in _PLAN}
-        return own | {"terms": self.terms.state(), "holdout": self.holdout.state()}
+        terms = {term.name: term.state() for term in self.terms}
+        return own | {"terms": terms, "holdout": self.holdout.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -272,19 +282,38 @@ class Plan(WithoutCaches):
         added = () if windows is None else (*windows.columns, *windows.added)
         if not set(added) <= set(encoder.names or ()):
             schemas.damaged("its windows do not match the columns of its table")
-        terms = Terms.from_state(state["terms"], deviations=encoder.deviations, pack=encoder.pack)
+        terms = _loaded(state["terms"], encoder=encoder)
         holdout = HoldOut.from_state(state["holdout"], encoder=encoder)
-        if terms.doubted != state["labels"].doubted:
-            schemas.damaged("its rows are both trusted and doubted")
         return cls(
             encoder=encoder, terms=terms, holdout=holdout, labels=state["labels"], windows=windows
         )
+
+
+def _chosen(first: FirstRows) -> tuple[Term, ...]:
+    """The terms that have something to say of the first rows."""
+    chosen: dict[str, Term] = {}
+    for term in TERMS:
+        if (one := term.choose(replace(first, chosen=chosen))) is not None:
+            chosen[term.name] = one
+    return tuple(chosen.values())
+
+
+def _loaded(state: dict[str, Any], *, encoder: Encoder) -> tuple[Term, ...]:
+    """The terms of the parts of a model file."""
+    names = [term.name for term in TERMS]
+    schemas.check_names(state, "Terms", required=[KernelTerm.name], optional=names)
+    loaded: dict[str, Term] = {}
+    for term in TERMS:
+        if term.name in state:
+            schemas.check(state, {term.name: schemas.DICT}, "Terms", sizes={})
+            loaded[term.name] = term.load(state[term.name], encoder=encoder, before=loaded)
+    return tuple(loaded.values())
 
 
 _PLAN = {
     "encoder": schemas.kept(Encoder),
     "terms": schemas.DICT,
     "holdout": schemas.DICT,
-    "labels": schemas.kept(LabelReading),
+    "labels": schemas.kept(LabelScheme),
     "windows": schemas.kept(Windows, optional=True),
 }

@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from eqsep.arrays import clipped, device, namespace
 from eqsep.engine.loops import compiled, in_threads
 from eqsep.schemas import NOT_NEGATIVE, POSITIVE, Kept, bounded
 
@@ -15,7 +14,7 @@ FARTHEST = 20.0  # steps beyond it; capped here
 MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
 _HEAVY = 5.0  # times that: few rows, far out, have turned the axes
-_ROWS, _AT_ONCE = 16, 512  # that a loop takes an axis for, and that are converted
+_ROWS_OF_AN_AXIS, _ROWS_IN_DOUBLE = 16, 512  # that a loop takes an axis for, or converts
 _CONSTANT = 1e-6  # deviations: a column that varies less does not vary
 
 
@@ -74,7 +73,7 @@ class Ellipsoid(Kept):
         axes = np.zeros((rows.shape[1], int(varies.sum())))
         axes[varies] = directions / np.sqrt(sizes) / spread[varies, None]
         unexplained = float(np.mean(1 / ((directions**2 / sizes).sum(axis=1))))
-        distance = _distances(_along(rows, centre, axes, np.arange(len(axes))))
+        distance = distances(along(rows, np.arange(len(axes)), centre, axes))
         edge = _quantile(distance, EDGE, weight)
         out = np.flatnonzero(distance > edge)
         if edge <= 0 or not len(out):
@@ -94,17 +93,6 @@ class Ellipsoid(Kept):
     def _heaviness(self) -> float:
         """The tail relative to that of Gaussian rows."""
         return float(self.axes.shape[1] ** 0.5 * self.tail / _GAUSSIAN)
-
-    def along(self, rows: Any, places: np.ndarray | None = None) -> Any:
-        """The columns at these places along the axes.  (n, n_columns) -> (n, n_axes)"""
-        places = np.arange(len(self.axes)) if places is None else places
-        return _along(rows, self.centre, self.axes, places)
-
-    def excess(self, y: Any) -> Any:
-        """What the steps beyond the edge count of rows along the axes.  (n, n_axes) -> (n,)"""
-        distance = clipped(_distances(y), self.edge)
-        log = np.log if isinstance(distance, np.ndarray) else namespace(distance).log
-        return self.weight * clipped(log(distance / self.edge) / self.tail, high=FARTHEST)
 
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -142,26 +130,25 @@ def _quantile(values: np.ndarray, share: float, weight: np.ndarray | None) -> fl
     return float(low + part * (high - low))
 
 
-def _along(rows: Any, centre: np.ndarray, axes: np.ndarray, places: np.ndarray) -> Any:
-    if not isinstance(rows, np.ndarray):
-        xp, where = namespace(rows), device(rows)
-        centre, axes = (xp.asarray(part, device=where) for part in (centre, axes))
-        return (xp.astype(rows[:, places], xp.float64) - centre) @ axes
+def along(
+    rows: np.ndarray, columns: np.ndarray, centre: np.ndarray, axes: np.ndarray
+) -> np.ndarray:
+    """(rows[:, columns] - centre) @ axes, which no other row changes.  (n, d) -> (n, n_axes)"""
     y = np.zeros((len(rows), axes.shape[1]))
 
     def fill(some: slice) -> None:
         exact = np.ascontiguousarray(rows[some], dtype=np.float64)
-        _add_products(exact, places, centre, axes, y[some])
+        _add_products(exact, columns, centre, axes, y[some])
 
-    in_threads(fill, len(rows), steps=y.size * len(places), most=_AT_ONCE)
+    in_threads(fill, len(rows), steps=y.size * len(columns), most=_ROWS_IN_DOUBLE)
     return y
 
 
 @compiled
 def _add_products(X: Any, places: Any, centre: Any, axes: Any, y: Any) -> None:
     n = X.shape[0]
-    for first in range(0, n, _ROWS):
-        last = first + _ROWS if first + _ROWS < n else n
+    for first in range(0, n, _ROWS_OF_AN_AXIS):
+        last = min(first + _ROWS_OF_AN_AXIS, n)
         for j in range(places.shape[0]):
             for i in range(first, last):
                 x = X[i, places[j]] - centre[j]
@@ -169,11 +156,8 @@ def _add_products(X: Any, places: Any, centre: Any, axes: Any, y: Any) -> None:
                     y[i, k] += x * axes[j, k]
 
 
-def _distances(y: Any) -> Any:
-    if not isinstance(y, np.ndarray):  # rounded, so that how many rows there are does not matter
-        xp = namespace(y)
-        distance = xp.mean((y * y) ** 2, axis=1) ** 0.25
-        return xp.astype(xp.astype(distance, xp.float32), xp.float64)
+def distances(y: np.ndarray) -> np.ndarray:
+    """(mean of y_j⁴)^(1/4) of each row.  (n, n_axes) -> (n,)"""
     fourth = np.square(y)
     np.square(fourth, out=fourth)
-    return (np.add.reduce(fourth, axis=1) / y.shape[1]) ** 0.25
+    return np.asarray((np.add.reduce(fourth, axis=1) / y.shape[1]) ** 0.25)

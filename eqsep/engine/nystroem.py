@@ -1,6 +1,5 @@
 """The Nystroem approximation: landmarks, kernel values at them, and the sums that are solved."""
 
-import operator
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -16,7 +15,6 @@ from eqsep.engine.kernels import Kernel, LocalKernel
 from eqsep.engine.loops import in_threads, n_pieces, weighted_sums
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.progress import reporter
-from eqsep.schemas import NONE, bounded, check_parts, damaged, either
 
 ANOMALOUS_SHARE = 1 / 3
 MANY = 5000  # landmarks: their sums take 200 MB
@@ -30,6 +28,7 @@ WORTH_ROUNDING = 2**34  # products of all rows: fewer take a second in double pr
 SENT_AT_ONCE = 2**18  # rows that go to a device
 _STRIP = 128  # rows of a triangle that are added at once
 Pack = Callable[[Any], Any]
+Report = Callable[[int], None]  # how many more rows are done
 
 
 def given_landmarks(landmarks: Any, X: Any) -> Any:
@@ -109,106 +108,34 @@ class Statistics:
     gram: Any  # G
     moment: Any  # r
     weight: np.ndarray  # of the normal rows, then of the anomalous ones (of each kind)
-    anomalous: Any = None  # what anomalous rows add to G, if classes may be weighed
-    leaves: Any = None  # Σ w t of the rows in each leaf, if there are trees
 
     def __add__(self, other: Self) -> Self:
-        return self._with(other, operator.add)
+        return type(self)(
+            self.gram + other.gram, self.moment + other.moment, self.weight + other.weight
+        )
 
     def __sub__(self, other: Self) -> Self:
-        left = self._with(other, operator.sub)
-        return replace(left, weight=np.maximum(0.0, left.weight))
-
-    def _with(self, other: Self, add: Callable[[Any, Any], Any]) -> Self:
-        sums: dict[str, Any] = {
-            name: None if ours is None else add(ours, getattr(other, name))
-            for name, ours in vars(self).items()
-        }
-        return type(self)(**sums)
-
-    @property
-    def balanced(self) -> Self:
-        """The sums with all anomalous rows together weighing as much as the normal rows."""
-        times = self.weight[0] / max(float(self.weight[1:].sum()), 1e-300)
-        columns = np.r_[1.0, np.full(len(self.weight) - 1, times)]
-        gram = self.gram + (times - 1) * self.anomalous
-        return type(self)(gram, self.moment * columns, self.weight * columns)
+        left = np.maximum(0.0, self.weight - other.weight)
+        return type(self)(self.gram - other.gram, self.moment - other.moment, left)
 
     def solve(self, alpha: float) -> Any:
-        """The a with (G + alpha I) a = r: by Cholesky, or if that is singular the shortest one."""
-        xp, gram = namespace(self.gram), self.gram
-        moment = xp.reshape(self.moment, (gram.shape[0], -1))
-        matrix = gram + alpha * xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
-        try:
-            factor = xp.linalg.cholesky(matrix)
-            pivots = xp.linalg.diagonal(factor)
-            is_singular = float(xp.min(pivots) / xp.max(pivots)) ** 2 < _rounding(matrix)
-        except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
-            is_singular = True
-        found = _shortest_solution(matrix, moment) if is_singular else _substituted(factor, moment)
-        return xp.reshape(found, self.moment.shape)
-
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file; of a symmetric matrix, the lower triangle alone."""
-        sums = {"gram": _triangle(self.gram), "anomalous": _triangle(self.anomalous)}
-        return {"moment": self.moment, "weight": self.weight, "leaves": self.leaves} | sums
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The sums of these parts."""
-        check_parts(state, _STATE, "Statistics")
-        if (state["weight"] < 0).any():
-            damaged("a weight of its rows is below 0")
-        n = len(state["moment"])
-        return cls(**state | {part: _square(state[part], n=n) for part in ("gram", "anomalous")})
+        """The a with (G + alpha I) a = r."""
+        return solve_ridge(self.gram, self.moment, alpha)
 
 
-_DOUBLE = "float64"
-_GRAM = either(bounded("m", "m", dtype=_DOUBLE), bounded(None, dtype=_DOUBLE))
-_STATE = {
-    "moment": bounded("m", "t", dtype=_DOUBLE),
-    "gram": _GRAM,
-    "weight": bounded("t", dtype=_DOUBLE),
-    "anomalous": either(NONE, _GRAM),
-    "leaves": either(NONE, bounded(None, "t", dtype=_DOUBLE)),
-}
-
-
-def _triangle(gram: np.ndarray | None) -> np.ndarray | None:
-    """The lower triangle, if that is all."""
-    if gram is None or not np.array_equal(gram, gram.T):
-        return gram
-    return gram[np.tril_indices(len(gram))]
-
-
-def _square(gram: np.ndarray | None, *, n: int) -> np.ndarray | None:
-    """The symmetric matrix with `gram` as itself or as its lower triangle."""
-    if gram is None or gram.ndim == 2:
-        return gram
-    if len(gram) != n * (n + 1) // 2:
-        damaged("the matrix of its sums is not a triangle")
-    whole, (i, j) = np.empty((n, n)), np.tril_indices(n)
-    whole[i, j] = whole[j, i] = gram
-    return whole
-
-
-def regrouped(statistics: Statistics, columns: list[int], *, n: int = 0) -> Statistics:
-    """The same sums with each target added to the one that `columns` names, of at least `n`."""
-
-    def added(sums: np.ndarray) -> np.ndarray:
-        out = np.zeros((*sums.shape[:-1], max(n, 1 + max(columns))))
-        for before, after in enumerate(columns):
-            out[..., after] += sums[..., before]
-        return out
-
-    return with_targets(statistics, added)
-
-
-def with_targets(statistics: Statistics, change: Callable[[Any], Any]) -> Statistics:
-    """The sums with a change of their last axis, the targets."""
-    leaves = None if statistics.leaves is None else change(statistics.leaves)
-    moment, weight = change(statistics.moment), change(statistics.weight)
-    return replace(statistics, moment=moment, weight=weight, leaves=leaves)
+def solve_ridge(gram: Any, moment: Any, alpha: float) -> Any:
+    """The a with (G + alpha I) a = r: by Cholesky, or if that is singular the shortest one."""
+    xp = namespace(gram)
+    tall = xp.reshape(moment, (gram.shape[0], -1))
+    matrix = gram + alpha * xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
+    try:
+        factor = xp.linalg.cholesky(matrix)
+        pivots = xp.linalg.diagonal(factor)
+        is_singular = float(xp.min(pivots) / xp.max(pivots)) ** 2 < _rounding(matrix)
+    except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
+        is_singular = True
+    solution = _shortest_solution(matrix, tall) if is_singular else _substituted(factor, tall)
+    return xp.reshape(solution, moment.shape)
 
 
 def _rounding(matrix: Any) -> float:
@@ -293,10 +220,6 @@ class KernelMap:
                     packed = packed.astype(dtype)
             yield rows, self._values(packed).astype(dtype, copy=False)
 
-    def pieces(self, X: np.ndarray) -> list[np.ndarray]:
-        """The rows, which need not be sent anywhere."""
-        return [X]
-
     def features(self, X: np.ndarray) -> np.ndarray:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
         out = np.empty((len(X), len(self.landmarks)), dtype=self.landmarks.dtype)
@@ -328,7 +251,13 @@ class KernelMap:
         in_threads(fill, len(X), steps=steps)
 
     def statistics(
-        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
+        self,
+        X: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray,
+        *,
+        total: np.ndarray,
+        report: Report | None = None,
     ) -> Statistics:
         """The sums over rows with the weight `total`, class by class, in double precision."""
         n, m = len(X), len(self.landmarks)
@@ -337,7 +266,7 @@ class KernelMap:
             exact = replace(self, landmarks=self.landmarks.astype(np.float64, copy=False))
             steps, most = 0, n
         parts: dict[int, tuple[Gram, np.ndarray]] = {}
-        report = reporter("rows")
+        report = report or reporter("rows")
 
         def add(rows: slice) -> None:
             gram, moment = Gram(m, n_rows=n), np.zeros((m, *target.shape[1:]))
@@ -415,6 +344,17 @@ class TensorMap:
         return gpu.is_fast(X) and isinstance(self.kernel, LocalKernel)
 
 
+def pieces_on(where: Any, X: Any) -> Iterator[Any]:
+    """Encoded rows on a device of torch: all where they are there, else some at a time."""
+    if is_foreign(X):
+        yield X
+        return
+    import torch
+
+    for start in range(0, max(len(X), 1), SENT_AT_ONCE):
+        yield torch.as_tensor(X[start : start + SENT_AT_ONCE]).to(where)
+
+
 @dataclass(frozen=True, eq=False)
 class DeviceMap:
     """What a `KernelMap` does, for landmarks on a device, and rows there or in main memory."""
@@ -431,24 +371,20 @@ class DeviceMap:
         packed = torch.as_tensor(pack(landmarks), device=where)
         return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack)
 
-    def pieces(self, X: Any) -> Iterator[Any]:
-        """Encoded rows on the device: all where they are there, else some at a time."""
-        if is_foreign(X):
-            yield X
-            return
-        import torch
-
-        for start in range(0, max(len(X), 1), SENT_AT_ONCE):
-            yield torch.as_tensor(X[start : start + SENT_AT_ONCE]).to(self.there.landmarks.device)
-
     def statistics(
-        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
+        self,
+        X: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray,
+        *,
+        total: np.ndarray,
+        report: Report | None = None,
     ) -> Statistics:
         """As `KernelMap.statistics`, of encoded rows."""
         m = self.there.landmarks.shape[0]
         sums = Statistics(np.zeros((m, m)), np.zeros((m, *target.shape[1:])), total)
-        start, none, report = 0, 0 * total, reporter("rows")
-        for sent in self.pieces(X):
+        start, none, report = 0, 0 * total, report or reporter("rows")
+        for sent in pieces_on(self.there.landmarks.device, X):
             rows = slice(start, start + len(sent))
             start = rows.stop
             piece = self.there.statistics(self.pack(sent), target[rows], weight[rows], total=none)
@@ -464,7 +400,7 @@ class DeviceMap:
         where = self.there.landmarks.device
         functions = torch.as_tensor(coef.reshape(len(coef), -1).T.copy(), device=where)
         parts = []
-        for piece in self.pieces(X):
+        for piece in pieces_on(self.there.landmarks.device, X):
             packed = self.pack(piece)
             part = torch.empty((len(piece), len(functions)), device=packed.device)
             for j, a in enumerate(functions if len(piece) else ()):

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from eqsep.engine.gpu import votes
 from eqsep.engine.loops import compiled, in_threads, pieces
 from eqsep.schemas import Kept, array_of, bounded, damaged
 
@@ -155,10 +154,8 @@ class Trees(Kept):
             _add(self._walked(rows[some]), len(self.root), exact, total)
         return total
 
-    def mean(self, rows: Any, of_leaf: np.ndarray) -> Any:
+    def mean(self, rows: np.ndarray, of_leaf: np.ndarray) -> np.ndarray:
         """The mean over the trees of a number of each leaf.  (n, n_columns) -> (n,)"""
-        if not isinstance(rows, np.ndarray):
-            return votes(self, rows, of_leaf)
         out = np.empty(len(rows))
 
         def fill(some: slice) -> None:

@@ -3,24 +3,32 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from eqsep.detector.model import Model
-from eqsep.detector.score import MOST_ALIKE
+from eqsep.detector.terms.ellipsoid import EllipsoidTerm
+from eqsep.detector.terms.kernel import KernelTerm
+from eqsep.detector.terms.likeness import MOST_ALIKE, LikenessTerm
+from eqsep.detector.terms.term import Term
+from eqsep.detector.terms.votes import VoteFunction, VotesTerm
 from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
 from eqsep.engine.kernels import manhattan
 from eqsep.engine.trees import Trees
+from eqsep.errors import UserError, quoted
 from eqsep.export.graph import Graph, Value
 from eqsep.export.table import Encoded, name_outputs
 
+T = TypeVar("T", bound=Term)
+_WRITTEN = (KernelTerm, EllipsoidTerm, VotesTerm, LikenessTerm)  # as nodes of the graph
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely
 
 
 @dataclass(frozen=True)
 class ScoreGraph:
-    """A model's score of encoded rows: the formula of `eqsep.detector.score.Score.combine`.
+    """A model's score of encoded rows: the formula of `eqsep.detector.score.combine`.
 
     ONNX has operators of its own, so the formula is written a second time here, and a test holds
     both to the same scores. Another order of summation could carry rows over the threshold that are
@@ -29,32 +37,49 @@ class ScoreGraph:
 
     model: Model
 
+    def __post_init__(self) -> None:
+        others = [type(one).__name__ for one in self.model.plan.terms if type(one) not in _WRITTEN]
+        if others:
+            raise UserError(
+                f"ONNX export has no graph for the score term {quoted(others)}: expected only "
+                f"{quoted(sorted(term.__name__ for term in _WRITTEN))}. Score with eqsep instead."
+            )
+
+    def _term(self, kind: type[T]) -> T | None:
+        """The term of this class, if the plan has one."""
+        return next((term for term in self.model.plan.terms if isinstance(term, kind)), None)
+
     @cached_property
     def _functions(self) -> tuple[np.ndarray, float]:
         """The coefficients of f, with those of g where likeness counts; and its weight."""
-        score = self.model.score
-        f = score.coef[:, :1]
-        if not score.counts_likeness:
+        f, likeness = self.model.score.kernel.coef[:, :1], self._term(LikenessTerm)
+        if likeness is None:
             return f, 0.0
-        return np.column_stack([f, score.likeness_coef]), score.terms.likeness_weight
+        g = self.model.score.functions[LikenessTerm.name].landmark_coef
+        assert g is not None
+        return np.column_stack([f, g]), likeness.weight
 
     @cached_property
     def roundings(self) -> np.ndarray:
         """How much another order of summation may change the score of each row that calibrates."""
         # A relative error eps in a distance s is one of a k(s) gamma s eps in the sum f; errors at
         # several landmarks add up like independent ones. Then f itself is rounded.
-        terms, (coef, weight) = self.model.plan.terms, self._functions
-        rows = self.model.evidence.held_out.normal
+        coef, weight = self._functions
+        rows, votes = self.model.evidence.held_out.normal, self._term(VotesTerm)
         parts = np.array([1.0, weight])[: coef.shape[1]]
         f, error = np.zeros(len(rows)), np.zeros(len(rows))
-        for piece, k in terms.kernel_map.chunks(rows, most=len(rows)) if len(rows) else ():
+        kernel_map = self.model.plan.kernel.numpy_map
+        for piece, k in kernel_map.chunks(rows, most=len(rows)) if len(rows) else ():
             k = np.maximum(k.astype(float), np.finfo(float).tiny)
             f[piece] = np.abs(k @ coef) @ parts
             error[piece] = np.sqrt(((k * (1 - np.log(k))) ** 2) @ coef**2) @ parts
         coarseness = max(1.0, (rows.shape[1] / MANY) ** 0.5)
         eps = float(np.finfo(np.float32).eps)
-        values = terms.values(rows, self.model.score.leaf_votes)
-        others = values.excess + (1 + terms.vote_weight) * values.vote
+        values, others = self.model.score.values(rows), np.zeros(len(rows))
+        if votes is not None:
+            others += (1 + votes.weight) * values[VotesTerm.name]
+        if EllipsoidTerm.name in values:
+            others += values[EllipsoidTerm.name]
         return eps * (f + ROUNDINGS * coarseness * error + others)
 
     @cached_property
@@ -65,10 +90,10 @@ class ScoreGraph:
         return float(threshold + self.roundings[tied].max(initial=0.0))
 
     def score(self, graph: Graph, rows: Encoded) -> Value:
-        """The score of each row, as `Score.combine` puts it together.  -> (n,)"""
-        terms, (coef, weight) = self.model.plan.terms, self._functions
-        first, *others = terms.kernel.powers
-        rate = np.array(terms.kernel.gamma * first, dtype=np.float32)
+        """The score of each row, as `combine` puts it together.  -> (n,)"""
+        kernel, (coef, weight) = self.model.plan.kernel.kernel, self._functions
+        first, *others = kernel.powers
+        rate = np.array(kernel.gamma * first, dtype=np.float32)
         k = graph("Exp", graph("Mul", self._distances(graph, rows), -rate))  # of the widest one
         total, power = k, first  # the others are powers of it
         for wanted in others:
@@ -81,27 +106,26 @@ class ScoreGraph:
         sums = graph.cast(graph.cast(sums, np.float32), np.float64)  # as the library rounds it
         score = graph("Abs", graph("Sub", 1.0, graph("Gather", sums, 0, axis=1)))
         axes = self._along(graph, rows)
-        if terms.trees is not None:
+        if (votes := self._term(VotesTerm)) is not None:
             seen = self._packed(graph, rows)
-            if axes is not None and terms.sees_axes:
+            if axes is not None and votes.axes is not None:
                 seen = graph("Concat", seen, graph.cast(axes, np.float32), axis=1)
-            vote = self._votes(graph, seen, terms.trees)
-            score = score if terms.doubted else graph("Max", score, vote)
-            score = graph("Add", score, graph("Mul", vote, terms.vote_weight))
+            vote = self._votes(graph, seen, votes.trees)
+            score = score if self.model.plan.labels.doubted else graph("Max", score, vote)
+            score = graph("Add", score, graph("Mul", vote, votes.weight))
         if weight:
             likeness = graph("Clip", graph("Gather", sums, 1, axis=1), 0.0, MOST_ALIKE)
             score = graph("Add", score, graph("Mul", likeness, weight))
-        if terms.ellipsoid is not None and axes is not None:
-            score = graph("Add", score, _excess(graph, axes, terms.ellipsoid))
+        if (excess := self._term(EllipsoidTerm)) is not None and axes is not None:
+            score = graph("Add", score, _excess(graph, axes, excess.ellipsoid))
         return score
 
     def _along(self, graph: Graph, rows: Encoded) -> Value | None:
         """The rows along the axes of the ellipsoid, if there is one.  -> (n, n_axes)"""
-        ellipsoid, numbers = self.model.plan.terms.ellipsoid, rows.numbers
-        if ellipsoid is None or not numbers:
+        term, numbers = self._term(EllipsoidTerm), rows.numbers
+        if term is None or not numbers:
             return None
-        encoder = self.model.plan.encoder
-        wanted = encoder.counted[encoder.deviations]
+        ellipsoid, wanted = term.ellipsoid, self.model.plan.encoder.counted[term.columns]
         there = np.array([numbers.places.index(place) for place in wanted], dtype=np.int64)
         x = graph.cast(graph("Gather", numbers.value, there, axis=1), np.float64)
         return graph("MatMul", graph("Sub", x, ellipsoid.centre), ellipsoid.axes)
@@ -129,9 +153,15 @@ class ScoreGraph:
             target_treeids=tree[is_leaf],
             target_nodeids=node[is_leaf],
             target_ids=np.zeros(is_leaf.sum(), dtype=int),
-            target_weights=self.model.score.leaf_votes[trees.left[is_leaf]] / len(trees.root),
+            target_weights=self._leaf_votes[trees.left[is_leaf]] / len(trees.root),
         )
         return graph.cast(graph("Gather", votes, 0, axis=1), np.float64)
+
+    @property
+    def _leaf_votes(self) -> np.ndarray:
+        votes = self.model.score.functions[VotesTerm.name]
+        assert isinstance(votes, VoteFunction)
+        return votes.leaf_votes
 
     def _packed(self, graph: Graph, rows: Encoded) -> Value:
         """The rows with columns that say the same twice added up.  -> (n, n_packed)"""
@@ -172,7 +202,7 @@ class ScoreGraph:
     def _landmarks(self, places: Sequence[int]) -> np.ndarray:
         """The landmarks' columns that are the encoder's outputs at these places."""
         plan = self.model.plan
-        return plan.terms.landmarks[:, np.searchsorted(plan.encoder.counted, places)]
+        return plan.kernel.landmarks[:, np.searchsorted(plan.encoder.counted, places)]
 
     def p_value(self, graph: Graph, score: Value) -> Value:
         """(1 + the weight of calibrating scores as high) / (that of all + 1).  (n,) -> (n,)"""

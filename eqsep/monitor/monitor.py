@@ -505,10 +505,9 @@ def _padded(sums: np.ndarray, n: int) -> np.ndarray:
 
 def fingerprint(model: Model) -> str:
     """A hash of what a model has learnt, which changes with it."""
-    score = model.score
-    parts = (score.coef, score.likeness_coef, score.leaf_votes)
     learnt = hashlib.sha256()
-    for part in (*parts, model.evidence.held_out.normal, model.plan.terms.landmarks):
+    solved = [array for parts in model.score.state().values() for array in parts.values()]
+    for part in (*solved, model.evidence.held_out.normal, model.plan.kernel.landmarks):
         learnt.update(np.ascontiguousarray(part).tobytes())
     return learnt.hexdigest()
 

@@ -133,8 +133,13 @@ def model_of(data: bytes, *, scoring: bool = False) -> Any:
 
 def content_hash(model: Model) -> str:
     """A hash of what a model knows: the same after rows were learnt and forgotten again."""
+    return state_hash(model.known())
+
+
+def state_hash(state: dict[str, Any]) -> str:
+    """A hash of the parts of a model file."""
     writer = Writer()
-    tree = writer.tree(model.known(), "Model")
+    tree = writer.tree(state, "Model")
     digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
     for array in writer.arrays:
         if array.dtype.kind == "U":  # no wider than its names

@@ -19,7 +19,7 @@ from eqsep.detector.config import Config
 from eqsep.detector.evidence import HeldOutRows
 from eqsep.detector.holdout import NO_GROUPS
 from eqsep.detector.model import Model
-from eqsep.detector.plan import LabelReading, Plan
+from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.engine.kernels import Laplacian
 from eqsep.persistence.container import VERSION
 from eqsep.schemas import check_names, damaged, summary
@@ -183,15 +183,15 @@ def _old(value: Any, name: str, required: Collection[str], optional: Collection[
 _CALIBRATION = ("anomaly_rows", "anomaly_scores", "n_anomalies", "groups")
 
 
-def _reading(parts: Parts, *, unlabelled_weight: float) -> LabelReading:
+def _reading(parts: Parts, *, unlabelled_weight: float) -> LabelScheme:
     doubted = isinstance(parts["feature_map_"], OldParts) and parts["feature_map_"].get("doubted")
     is_normal = parts["one_class_"]
     weight = 1.0 if doubted and not is_normal else unlabelled_weight
     state = {"normal": parts.get("normal"), "unlabelled_is_normal": is_normal}
-    return LabelReading.from_state(state | {"doubted": doubted, "unlabelled_weight": weight})
+    return LabelScheme.from_state(state | {"doubted": doubted, "unlabelled_weight": weight})
 
 
-def _plan(value: Any, reading: LabelReading) -> Plan:
+def _plan(value: Any, reading: LabelScheme) -> Plan:
     """The plan that a feature map of format 3 was."""
     old = _old(value, "FeatureMap", _FEATURE_MAP, ("windows", "kind_bounds"))
     if not isinstance(old["kernel"], Laplacian):

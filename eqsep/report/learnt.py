@@ -65,7 +65,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         doubted=doubted if plan.labels.doubts_calibration else None,
         columns={name: _WORDS[one.reads] for name, one in plan.encoder.by_name.items() if one},
         dropped=dict(plan.encoder.dropped),
-        landmarks=len(plan.terms.landmarks),
+        landmarks=len(plan.kernel.landmarks),
         rate=asked[0],
         advised_rate=model.advised_rate,
         confidence=promise.confidence,

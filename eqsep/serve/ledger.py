@@ -1,7 +1,6 @@
 """The ledger: models as logs of what they were taught, so that any version can be restored."""
 
 import copy
-import hashlib
 import threading
 import warnings
 from collections import OrderedDict
@@ -19,7 +18,7 @@ from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.errors import EqsepWarning, UserError
 from eqsep.labels import NORMAL
-from eqsep.persistence.files import model_bytes, model_of
+from eqsep.persistence.files import model_bytes, model_of, state_hash
 from eqsep.serve import schema, texts
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
@@ -168,17 +167,10 @@ def _content(connection: Connection, number: int) -> Detector:
 
 
 def digest(model: Model) -> str:
-    """A hash of all that a model has learnt, in whatever order it was learnt."""
-    evidence, score = model.evidence, model.score
-    sums, kept = evidence.sums, evidence.kinds
-    kind_rows = sorted(zip(kept.kind.tolist(), map(bytes, kept.rows), strict=True))
-    learnt = hashlib.sha256(repr((model.kinds, model.threshold, kind_rows)).encode())
-    arrays = [sums.gram, sums.moment, sums.weight, sums.anomalous, sums.leaves]
-    arrays += [evidence.held_out.normal, model.plan.terms.landmarks]
-    arrays += [score.coef, score.likeness_coef, score.leaf_votes]
-    for array in arrays:
-        learnt.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
-    return learnt.hexdigest()
+    """A hash of all that a model has learnt: equal for equal bits."""
+    state = model.state()
+    del state["judges"]  # grown on the rows of kinds when a name is first asked for
+    return state_hash(state)
 
 
 def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
@@ -515,7 +507,7 @@ class Ledger:
                 detector, warned = done(self.detector(parent), change.operation, more)
             renames = self._renaming(parent, change)
             model = detector.model_  # the first row that it names, and its hash, take it long
-            model.judge(model.plan.terms.landmarks[:1], threshold=-np.inf)
+            model.judge(model.plan.kernel.landmarks[:1], threshold=-np.inf)
             change = replace(change, digest=digest(model))
             with self._making:  # those who see that it is live find it in memory
                 with self._store.writing() as connection:

@@ -122,7 +122,7 @@ def _facts(model: Model) -> list[tuple[str, str]]:
         ("Threshold", score(model.threshold)),
         ("Promise", promise),
         *([] if expected is None else [("Names", str(expected))]),
-        ("Landmarks", f"{len(model.plan.terms.landmarks):,}"),
+        ("Landmarks", f"{len(model.plan.kernel.landmarks):,}"),
     ]
 
 

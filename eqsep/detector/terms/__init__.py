@@ -1,0 +1,9 @@
+"""What a row may score by, a term in a file of its own, in the order in which they are chosen."""
+
+from eqsep.detector.terms.ellipsoid import EllipsoidTerm
+from eqsep.detector.terms.kernel import KernelTerm
+from eqsep.detector.terms.likeness import LikenessTerm
+from eqsep.detector.terms.term import Term
+from eqsep.detector.terms.votes import VotesTerm
+
+TERMS: list[type[Term]] = [KernelTerm, EllipsoidTerm, VotesTerm, LikenessTerm]

@@ -1,0 +1,79 @@
+"""The ellipsoid term: columns of numbers that do not move together as they do in normal rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from eqsep import schemas
+from eqsep.detector.terms.term import (
+    EncodedRows,
+    FirstRows,
+    LearntSums,
+    RowsToSum,
+    Sums,
+    Term,
+    TermFunction,
+)
+from eqsep.engine.backends import Backend
+from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
+from eqsep.tables.encoder import Encoder
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EllipsoidTerm(Term):
+    """The steps of a row beyond the ellipsoid of the first normal rows, each times its weight."""
+
+    ellipsoid: Ellipsoid
+    columns: np.ndarray  # the encoded columns that it is of: deviations of numbers
+
+    name: ClassVar = "excess"
+    SCHEMAS: ClassVar = {"ellipsoid": schemas.kept(Ellipsoid)}
+
+    @classmethod
+    def choose(cls, first: FirstRows) -> Self | None:
+        """The ellipsoid of the normal rows, if at least two columns of numbers vary."""
+        normal, columns = first.is_anomaly == 0, first.encoder.deviations
+        ellipsoid = Ellipsoid.of(
+            first.rows[normal][:, columns],
+            np.random.RandomState(first.key),
+            None if first.weight is None else first.weight[normal],
+            step=first.config.ellipsoid_step,
+        )
+        return None if ellipsoid is None else cls(ellipsoid=ellipsoid, columns=columns)
+
+    def along(self, rows: Any, backend: Backend) -> Any:
+        """Encoded rows along the axes.  (n, n_encoded) -> (n, n_axes)"""
+        return backend.along(rows, self.columns, self.ellipsoid.centre, self.ellipsoid.axes)
+
+    def accumulate(self, rows: RowsToSum) -> Sums:
+        """Nothing: the ellipsoid is that of the first rows."""
+        del rows
+        return Sums()
+
+    def solve(self, learnt: LearntSums) -> "ExcessFunction":
+        del learnt
+        return ExcessFunction(self)
+
+    @classmethod
+    def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
+        del before
+        term = cls.from_state(state, columns=encoder.deviations)
+        if len(term.ellipsoid.centre) != len(term.columns):
+            schemas.damaged("its ellipsoid does not have the numbers of its table")
+        return term
+
+
+@dataclass(frozen=True, eq=False)
+class ExcessFunction(TermFunction):
+    """weight log(distance / edge) / tail beyond the edge of the ellipsoid, and 0 within."""
+
+    term: EllipsoidTerm
+
+    def __call__(self, rows: EncodedRows, at_landmarks: Any) -> Any:
+        del at_landmarks
+        of, backend = self.term.ellipsoid, rows.backend
+        distance = backend.distance(rows.once(self.term, self.term.along))
+        steps = backend.log(backend.clipped(distance / of.edge, 1.0, np.inf)) / of.tail
+        return of.weight * backend.clipped(steps, 0.0, FARTHEST)
