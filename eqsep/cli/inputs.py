@@ -46,7 +46,7 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
     _check_detector(path, detector, getattr(detector, "model_", None), rate=rate)
     if rate is not None:
         detector.false_alarm_rate = checked_rate(rate)
-        detector.threshold_  # noqa: B018  warns where rows are too few
+        warn_of(detector.model_.check_promise())
     return detector
 
 
@@ -56,7 +56,9 @@ def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = N
     _check_detector(path, model, model, rate=rate)
     if rate is None:
         return model
-    return model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
+    model = model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
+    warn_of(model.check_promise())
+    return model
 
 
 def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> Any:

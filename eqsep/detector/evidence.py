@@ -3,7 +3,7 @@
 import zlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -12,18 +12,15 @@ import numpy as np
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
-from eqsep.detector.holdout import NO_GROUPS, n_held_out, row_hashes
-from eqsep.detector.plan import NamesByColumn, Plan
+from eqsep.detector.holdout import NO_GROUPS, n_kind_rows, row_hashes
+from eqsep.detector.plan import Plan
 from eqsep.detector.terms.term import LearntSums, RowsToSum, Sums
 from eqsep.engine.backends import NUMPY, Backend
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 from eqsep.progress import reporter
-from eqsep.tables.encodings import FAR
 from eqsep.tables.reading import Table
-
-_FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept if rows are wide
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,8 +55,6 @@ class HeldOutRows(_Rows):
     hashes: np.ndarray  # uint64, by which rows are held out: of the row, or of its group
     in_groups: bool  # whether whole groups are held out
     weight: np.ndarray  # what each row would count if it were learnt
-    # While batches are learnt: each row's name in every column with provisional names.
-    provisional_names: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     ARRAYS: ClassVar = ("rows", "kind", "hashes", "weight")
     SCHEMAS: ClassVar = {
@@ -90,15 +85,6 @@ class HeldOutRows(_Rows):
         """The group of each normal row, as a hash; empty if rows are held out one by one."""
         return self.hashes[self.is_normal] if self.in_groups else NO_GROUPS
 
-    def take(self, places: np.ndarray) -> Self:
-        names = {column: names[places] for column, names in self.provisional_names.items()}
-        return replace(super().take(places), provisional_names=names)
-
-    def __add__(self, other: Self) -> Self:
-        mine, theirs = self.provisional_names, other.provisional_names
-        names = {c: np.concatenate([mine[c], theirs[c]]) for c in mine if c in theirs}
-        return replace(super().__add__(other), provisional_names=names)
-
     def __sub__(self, gone: "HeldOutRows") -> "HeldOutRows":
         """The rows left without `gone`; refused if one of these was not held out."""
         parts = [(one.rows, one.is_normal, *[one.hashes] * one.in_groups) for one in (self, gone)]
@@ -109,6 +95,14 @@ class HeldOutRows(_Rows):
                 "not among them. Pass rows and labels as they were learnt."
             )
         return self.take(left)
+
+    def fewest(self, n_normal: int, n_anomalies: int) -> "HeldOutRows":
+        """At most so many of the rows, those with the lowest hashes."""
+        stay = np.ones(len(self.kind), dtype=bool)
+        for part, n in ((self.is_normal, n_normal), (~self.is_normal, n_anomalies)):
+            if part.sum() > n:
+                stay[part] = self.hashes[part] < np.sort(self.hashes[part])[n]
+        return self if stay.all() else self.take(np.flatnonzero(stay))
 
     def sorted(self, *, key: int) -> "HeldOutRows":
         """The same rows in a random order that depends on them alone, normal ones first."""
@@ -191,8 +185,6 @@ class Evidence(WithoutCaches):
     kinds: KindRows  # some learnt rows of the seen kinds
     labels: RowLabels  # the labels and kinds seen so far; `plan.labels` is how they are read
     n_normal: int  # normal rows, held out or not
-    # Which of the plan's provisional names learnt rows have.
-    learnt_names: NamesByColumn = field(default_factory=dict)
     # The sum of the hashes of all learnt rows, modulo 2^64, which no order or rounding changes.
     learnt: np.uint64 | None = None  # None: a file of an older version has not counted them
 
@@ -208,8 +200,6 @@ class Evidence(WithoutCaches):
 
     def __add__(self, other: "Evidence") -> "Evidence":
         labels = self.labels.joined(other.labels)
-        mine, theirs = self.learnt_names, other.learnt_names
-        names = {column: mine.get(column, frozenset()) | theirs[column] for column in theirs}
         (ours, weight), (others, more) = self._sums_of(labels), other._sums_of(labels)
         return Evidence(
             sums=tuple(one + another for one, another in zip(ours, others, strict=True)),
@@ -218,7 +208,6 @@ class Evidence(WithoutCaches):
             kinds=self.kinds + other.kinds,
             labels=labels,
             n_normal=self.n_normal + other.n_normal,
-            learnt_names={**mine, **names},
             learnt=_added(self.learnt, other.learnt),
         )
 
@@ -249,7 +238,6 @@ class Evidence(WithoutCaches):
             kinds=self.kinds - other.kinds,
             labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
             n_normal=max(self.n_normal - other.n_normal, 0),
-            learnt_names=self.learnt_names,
             learnt=_added(self.learnt, other.learnt, sign=-1),
         )
 
@@ -293,6 +281,23 @@ class Evidence(WithoutCaches):
             labels=replace(self.labels, kinds=kinds, labels=labels),
             learnt=None,  # hashes of rows depend on their kinds
         )
+
+    def trimmed(self, config: Config, *, slack: float = 1.0) -> "Evidence":
+        """The same without rows that calibrate, or name alarms, beyond those that are needed.
+
+        Where there are over `slack` times as many, those with the lowest hashes stay.
+        """
+        held, kinds = self.held_out, self.kinds
+        most = config.max_held_out, config.max_held_out_anomalies
+        n_normal = int(held.is_normal.sum())
+        is_large = (slack * most[0] < n_normal, slack * most[1] < len(held.kind) - n_normal)
+        if not held.in_groups and any(is_large):
+            held = held.fewest(*most)
+        n_each = n_kind_rows(kinds.rows.shape[1], config=config)
+        names, counts = np.unique(kinds.kind, return_counts=True)
+        large = names[counts > slack * n_each].tolist()
+        bounds = {k: int(np.sort(kinds.hashes[kinds.kind == k])[n_each]) for k in large}
+        return replace(self, held_out=held, kinds=kinds.below(bounds))
 
     @property
     def is_empty(self) -> bool:
@@ -398,36 +403,14 @@ def gather(
     weight = plan.labels.weights(labels)
     weight = weight if table.weight is None else weight * table.weight
     kinds, code = np.array(("", *labels.kinds)), np.maximum(labels.code, 0)
-    coded = {c.name: c.names() for c in table.columns if c.name in plan.provisional}
-    names = {c: np.array(known, dtype=object)[place] for c, (known, place) in coded.items()}
     held_out = HeldOutRows(
         rows=rows[held],
         kind=kinds[code[held]],
         hashes=split.hashes[held],
         in_groups=plan.holdout.grouping is not None,
         weight=weight[held],
-        provisional_names={c: own[held] for c, own in names.items()},
     )
-    names = {c: own[learnt] for c, own in names.items()}
-    parts = [part[learnt] for part in (rows, code, weight, split.hashes)]
-    more = _taught(plan, labels.of_no_row(), held_out, *parts, names=names, backend=backend)
-    return replace(more, n_normal=int((labels.code == 0).sum()))
-
-
-def _taught(
-    plan: Plan,
-    labels: RowLabels,
-    held_out: HeldOutRows,
-    rows: np.ndarray,
-    code: np.ndarray,
-    weight: np.ndarray,
-    hashes: np.ndarray,
-    *,
-    names: Mapping[str, np.ndarray],
-    backend: Backend = NUMPY,
-) -> Evidence:
-    """The evidence in encoded rows to learn, by class; rows without a label have class 0."""
-    holdout, kinds = plan.holdout, np.array(("", *labels.kinds))
+    rows, code, weight, hashes = (p[learnt] for p in (rows, code, weight, split.hashes))
     target = np.zeros((len(code), len(kinds)))
     target[np.arange(len(code)), code] = 1.0
     kept = np.flatnonzero(code > 0) if holdout.keeps_kinds else np.arange(0)
@@ -443,91 +426,22 @@ def _taught(
         weight=weight @ target,
         held_out=held_out,
         kinds=kind_rows.below(holdout.kind_bounds),
-        labels=labels,
-        n_normal=0,
-        learnt_names={c: plan.provisional[c] & {*own} for c, own in names.items()},
+        labels=labels.of_no_row(),
+        n_normal=int((labels.code == 0).sum()),
         learnt=_sum_of_hashes(rows, kinds[code], weight, key=holdout.key % 2**32),
     )
 
 
-# Lower bounds. While batches arrive, a first fit may hold out, or keep of a kind, more rows than it
-# needs. Each function here takes a plan and the evidence gathered under it, and returns both with
-# lower bounds, as if these had held from the first row on.
+@dataclass(frozen=True, kw_only=True)
+class Gather:
+    """Gathers what batches of rows teach under a plan; it can be sent to other processes."""
 
+    plan: Plan
+    known: RowLabels  # how labels are read
+    backend: Backend = NUMPY
 
-def with_fewer_kind_rows(
-    plan: Plan, evidence: Evidence, *, config: Config, slack: float = 1.0
-) -> tuple[Plan, Evidence]:
-    """Keep fewer rows of each kind that has more than `slack` times as many as are needed."""
-    kinds, holdout = evidence.kinds, plan.holdout
-    limit = n_kind_rows(kinds.rows.shape[1], config=config)
-    names, counts = np.unique(kinds.kind, return_counts=True)
-    large = names[counts > slack * limit]
-    if not len(large):
-        return plan, evidence
-    lower = {k: int(np.sort(kinds.hashes[kinds.kind == k])[limit]) for k in large.tolist()}
-    holdout = replace(holdout, kind_bounds={**holdout.kind_bounds, **lower})
-    return replace(plan, holdout=holdout), replace(evidence, kinds=kinds.below(lower))
-
-
-def n_kind_rows(n_columns: int, *, config: Config) -> int:
-    """The most rows of a kind to keep: fewer if they are wide."""
-    return min(config.max_kind_rows, max(_FEWEST_KIND_ROWS, _MOST_VALUES // max(n_columns, 1)))
-
-
-def with_lower_bounds(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
-    """Hold out and keep fewer rows where there are more than twice as many as ever needed."""
-    plan, evidence = with_fewer_kind_rows(plan, evidence, config=config, slack=2.0)
-    if plan.holdout.grouping is not None:
-        return plan, evidence  # only some rows of large groups calibrate anyway
-    for most, anomalous in ((config.max_held_out, False), (config.max_held_out_anomalies, True)):
-        if (evidence.held_out.is_normal != anomalous).sum() > 2 * most:
-            plan, evidence = _with_fewer_held_out(plan, evidence, most=most, anomalous=anomalous)
-    return plan, evidence
-
-
-def settled(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
-    """The bounds that a fit in memory would have chosen, and no provisional names any more."""
-    plan, evidence = with_fewer_kind_rows(plan, evidence, config=config)
-    if plan.holdout.grouping is None:
-        most = n_held_out(evidence.n_normal, config=config, doubted=plan.holdout.anomaly_bound > 0)
-        plan, evidence = _with_fewer_held_out(plan, evidence, most=most)
-    if not plan.provisional:
-        return plan, evidence
-    rare, rows = {}, evidence.held_out.rows.copy()
-    for column, provisional in plan.provisional.items():
-        new = provisional - evidence.learnt_names.get(column, frozenset())
-        learnt = plan.encoder.name_columns[column]
-        rare[column] = [name for name in learnt.rare if name not in new]
-        is_new = np.isin(evidence.held_out.provisional_names[column], list(new))
-        place = plan.encoder.column_names.index(column)
-        outputs = np.flatnonzero(plan.encoder.source == place)  # all outputs of a name count
-        rows[is_new, outputs[len(learnt.frequent)]] = 0.0  # no longer a rare name
-        rows[is_new, outputs[-1]] = FAR * learnt.weights[-1]
-    held = replace(evidence.held_out, rows=rows, provisional_names={})
-    plan = replace(plan, encoder=plan.encoder.with_rare_names(rare), provisional={})
-    return plan, replace(evidence, held_out=held, learnt_names={})
-
-
-def _with_fewer_held_out(
-    plan: Plan, evidence: Evidence, *, most: int, anomalous: bool = False
-) -> tuple[Plan, Evidence]:
-    """Hold out at most so many rows, normal or `anomalous`, and learn the others."""
-    held = evidence.held_out
-    concerned = held.is_normal != anomalous
-    hashes = np.sort(held.hashes[concerned])
-    if len(hashes) <= most:
-        return plan, evidence
-    lower = int(hashes[most])
-    if 2 * (hashes < np.uint64(lower)).sum() < most:
-        lower += 1
-    rule = plan.holdout
-    rule = replace(rule, anomaly_bound=lower) if anomalous else replace(rule, bound=lower)
-    plan = replace(plan, holdout=rule)
-    leaves = concerned & (held.hashes >= np.uint64(lower))
-    moved = held.take(np.flatnonzero(leaves))
-    kinds = ("", *evidence.labels.kinds)
-    code = np.array([kinds.index(kind) for kind in moved.kind.tolist()], dtype=int)
-    parts = (moved.take(np.arange(0)), moved.rows, code, moved.weight, moved.hashes)
-    more = _taught(plan, evidence.labels, *parts, names=moved.provisional_names)
-    return plan, replace(evidence, held_out=held.take(np.flatnonzero(~leaves))) + more
+    def __call__(self, table: Table, y: Any, *, known: RowLabels | None = None) -> Evidence:
+        """What a batch teaches; `known` are the labels of more rows than the plan has seen."""
+        table = self.plan.align(table)
+        labels = self.plan.labels.read(y, n_rows=table.n_rows, known=known or self.known)
+        return gather(self.plan, table, labels, backend=self.backend)

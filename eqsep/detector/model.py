@@ -11,7 +11,14 @@ import numpy as np
 from eqsep import checks, schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.checks import Beyond, Finding
-from eqsep.detector.calibration import Calibration, Promise, anomalies_among, checked_share, select
+from eqsep.detector.calibration import (
+    Calibration,
+    Promise,
+    anomalies_among,
+    check_selection,
+    checked_share,
+    select,
+)
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import Evidence, HeldOutRows
 from eqsep.detector.explainer import Explainer, Explanation
@@ -19,7 +26,7 @@ from eqsep.detector.namer import COVERAGE, Judges, KindSets, Namer
 from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score
 from eqsep.engine.backends import NUMPY, backend_for
-from eqsep.errors import UserError, warn
+from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.tables.encodings import Category
 from eqsep.tables.reading import Column, read_table, with_groups
@@ -107,13 +114,11 @@ class Model(WithoutCaches):
         )
 
     def promising(self, promise: Promise) -> "Model":
-        """The same model with another promise; warns where rows are too few for it."""
+        """The same model with another promise."""
         if promise == self.promise:
             return self
         if promise not in self._variants:
-            variant = replace(self, promise=promise)
-            variant.warn_if_short()
-            self._variants[promise] = variant
+            self._variants[promise] = replace(self, promise=promise)
         return self._variants[promise]
 
     def on(self, device: str) -> "Model":
@@ -224,12 +229,12 @@ class Model(WithoutCaches):
             rows[:, encoder.source == index] = encoder.encode_column(index, column)
         return rows
 
-    def warn_if_short(self) -> None:
-        """Warn where there are too few held-out rows for the promise."""
+    def check_promise(self) -> list[Finding]:
+        """A finding if there are too few held-out rows for the promise."""
         rate, confidence, _ = astuple(self.promise)
         if self.rank:
-            return
-        self.calibration.warn_if_short(
+            return []
+        return self.calibration.check_rate(
             rate,
             confidence,
             grouping=self.plan.holdout.grouping,
@@ -303,7 +308,13 @@ class Model(WithoutCaches):
 
     def select(self, X: Any, *, fdr: float) -> np.ndarray:
         """Which rows of a batch are anomalies, at most a share of `fdr` of them falsely."""
-        return select(self.p_value(X), fdr=fdr, n_calibrating=self.n_calibrating())
+        self.n_calibrating()  # says where it cannot be promised
+        return select(self.p_value(X), fdr=fdr)
+
+    def check_selection(self, chosen: np.ndarray, *, fdr: float) -> list[Finding]:
+        """Findings on what `select` has chosen: what breaks its promise, or why it is nothing."""
+        found = check_selection(chosen, fdr=fdr, n_calibrating=self.n_calibrating())
+        return [*([] if self.caution is None else [self.caution]), *found]
 
     def n_calibrating(self) -> int:
         """How many held-out rows a false-discovery rate rests on; refused where it cannot be."""
@@ -316,8 +327,6 @@ class Model(WithoutCaches):
                 hint=f"Use predict, or fit without {'= and '.join(words)}=.",
                 topic="_".join(["no_fdr", *words]),
             )
-        if self.caution is not None:
-            warn(self.caution.warning())
         return len(self.calibration.counting)
 
     def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:

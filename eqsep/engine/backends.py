@@ -74,6 +74,9 @@ class NumPyBackend:
 
     device = "cpu"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return backend_for, (self.device,)  # there is one in each process
+
     def pieces(self, rows: np.ndarray) -> list[np.ndarray]:
         return [rows]
 
@@ -118,6 +121,9 @@ class TorchBackend:
     def __init__(self, device: str) -> None:
         self.device = device
         self._where = resolve_device(device)  # says what to install where torch is missing
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return backend_for, (self.device,)  # there is one in each process
 
     def pieces(self, rows: Any) -> Iterable[Any]:
         return pieces_on(self._where, rows)
