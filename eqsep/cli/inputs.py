@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.arrays import objects
+from eqsep.checks import warn_of
 from eqsep.cli.project import NAME, current_project, label_column
 from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
