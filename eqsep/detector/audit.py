@@ -18,7 +18,7 @@ from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
 _ALIKE = 0.02  # the share of new rows that may equal learnt ones in any table
-_FEWEST, _MOST_OF = 3, 0.9  # so many anomalies that are landmarks are not chance
+_FEWEST, _MOST_OF = 3, 0.9  # so many rows that are kept already are not chance
 _SURE = 0.01  # a probability below this is not chance
 _FEWEST_FAR = 5  # normal rows above the threshold: fewer may be the promised false alarms
 _TIMES = 5  # times the promised rate: more alarms among normal rows are not chance
@@ -102,7 +102,7 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
     table = model.plan.align(X)
     labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
     normal = _repeats(model, model.plan.encode(table.take(_held_normal(model, table, labels))))
-    places = np.flatnonzero(labels.code > 0) if model.plan.holdout.keeps_kinds else np.arange(0)
+    places = np.flatnonzero(labels.code > 0)
     kinds = KindRows(
         rows=model.plan.encoder.pack(model.plan.encode(table.take(places))),
         kind=np.array(("", *labels.kinds))[labels.code[places]],
@@ -170,16 +170,9 @@ def rows_to_learn(
     return table, model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
 
 
-def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
-    """Warn of rows learnt before; models of version 0.1 know anomalies only as landmarks."""
-    rows = more.held_out.normal
-    found, again = _repeats(model, rows), are_among(anomalies, model.plan.kernel.landmarks).sum()
-    keeps_none = not model.plan.holdout.keeps_kinds
-    if keeps_none and not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
-        _warn_of_repeats(
-            f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
-            f"of the first fit."
-        )
+def warn_of_repeats(model: Model, more: Evidence) -> None:
+    """Warn of rows learnt before."""
+    found = _repeats(model, more.held_out.normal)
     found = replace(found, kinds=_kind_repeats(model, more.kinds))
     for kind, known in found.repeated_kinds.items():
         _warn_of_repeats(

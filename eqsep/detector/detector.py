@@ -33,7 +33,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.runs import check_length
 from eqsep.detector.terms.kernel import kernel_over
 from eqsep.engine.backends import DEVICES, backend_for
-from eqsep.errors import ParameterError, UserError, UserTypeError, warn
+from eqsep.errors import ParameterError, UserError, UserTypeError
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.progress import phase
 from eqsep.tables.reading import (
@@ -182,7 +182,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         device: str = "cpu",
         random_state: Any = None,
         config: Config | None = None,
-        feature_map: Plan | None = None,
     ) -> None:
         self.normal = normal
         self.false_alarm_rate = false_alarm_rate
@@ -198,7 +197,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         self.device = device
         self.random_state = random_state
         self.config = config
-        self.feature_map = feature_map
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -299,7 +297,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         before = self.model_
         known = before.evidence.labels
         rows, labels, more = self._gathered(X, y, groups, time, sample_weight, judged=judged)
-        warn_of_repeats(before, more, rows[labels.code > 0])
+        warn_of_repeats(before, more)
         self._model = before.taught(before.evidence + more)
         warn_of_rows(self.model_, rows, labels, known=known, judged=judged)
         warn_of_threshold(self.model_, before=before)
@@ -399,9 +397,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     def _first_fit(self) -> FirstFit:
         """The settings of a first fit; refuses parameters that none can be fitted with."""
         config, promise, plan = self._resolved_config(), self._promise(), self.plan
-        if self.feature_map is not None:
-            warn(FutureWarning("Detector(feature_map=) is now called plan: pass plan=other.plan_."))
-            plan = self.feature_map
         if not isinstance(plan, Plan | None):
             raise UserError(
                 f"plan must be the plan_ of a fitted detector, got a {type(plan).__name__}."
@@ -497,12 +492,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     def plan_(self) -> Plan:
         """What is fixed at the first fit."""
         return self.model_.plan
-
-    @property
-    def feature_map_(self) -> Plan:
-        """The old name of `plan_`."""
-        warn(FutureWarning("Detector.feature_map_ is now called plan_."))
-        return self.plan_
 
     @property
     def kinds_(self) -> tuple[str, ...]:
