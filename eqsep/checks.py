@@ -138,9 +138,9 @@ class Finding:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The finding of these parts."""
-        check_parts(state, _FINDING, "Finding", optional=("fields",))
+        check_parts(state, _FINDING, "Finding")
         found = next(c for c in CAUTIONS if c.__name__ == state["category"])
-        return cls(found, state["message"], state["hint"], state.get("fields", {}))
+        return cls(found, state["message"], state["hint"], state["fields"])
 
 
 _FINDING = {

@@ -1,7 +1,6 @@
 """The detector: what labels mean, what is refused, what it answers, and closed regions."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -376,11 +375,6 @@ def test_parameters_that_a_plan_has_settled_are_refused_where_they_contradict_it
             Detector(plan=first.plan_, **wrong).fit(rows, KINDS)
     same = Detector(plan=first.plan_, n_landmarks=60, bandwidth=0.7).fit(rows, KINDS)
     assert_array_equal(same.coef_, Detector(plan=first.plan_).fit(rows, KINDS).coef_)
-    terms = replace(first.plan_.terms, max_landmarks=None)  # as in older files
-    older = replace(first.plan_, terms=terms)
-    with pytest.raises(ValueError, match="n_landmarks must be 60, as in the plan"):
-        Detector(plan=older, n_landmarks=50).fit(rows, KINDS)
-    Detector(plan=older, n_landmarks=70).fit(rows, KINDS)  # of which there may have been 60
     few = cheap(n_landmarks=5000).fit(rows, KINDS)
     assert len(few.plan_.kernel.landmarks) < 5000
     Detector(plan=few.plan_, n_landmarks=5000).fit(rows, KINDS)
@@ -511,14 +505,6 @@ def test_a_row_of_an_array_alone_gets_the_bits_of_its_batch(detector, method):
     assert_array_equal(say(NEW[400:600]), together)
     alone = [say(NEW[i : i + 1]) for i in range(400, 600)]
     assert_array_equal(np.concatenate(alone), together)
-
-
-def test_the_old_names_of_a_plan_still_work_with_a_warning(detector):
-    with pytest.warns(FutureWarning, match="is now called plan_"):
-        assert detector.feature_map_ is detector.plan_
-    with pytest.warns(FutureWarning, match="pass plan=other.plan_"):
-        other = Detector(feature_map=detector.plan_, config=Config.fast()).fit(X, KIND)
-    assert other.plan_.is_same(detector.plan_)
 
 
 def test_parameters_that_are_given_stand_in_the_place_of_those_of_the_config():

@@ -142,7 +142,7 @@ def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
 def note_extra(model: Model, there: Iterable[str], used: Iterable[str]) -> None:
     """Note columns of a file that are ignored, unless they were left out of the fit on purpose."""
     if model.evidence.labels.labels is not None and not model.label_column:
-        return  # fitted in Python, or by an older version: labels may be among them
+        return  # fitted in Python: labels may be among them
     grouping, project = model.plan.holdout.grouping, current_project.get()
     known: set[str | None] = {*model.plan.table_columns, *model.left_out, model.label_column, *used}
     known |= set() if grouping is None else {*grouping.columns}

@@ -18,7 +18,7 @@ from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
 _ALIKE = 0.02  # the share of new rows that may equal learnt ones in any table
-_FEWEST, _MOST_OF = 3, 0.9  # so many anomalies that are landmarks are not chance
+_FEWEST, _MOST_OF = 3, 0.9  # so many rows that are kept already are not chance
 _SURE = 0.01  # a probability below this is not chance
 _FEWEST_FAR = 5  # normal rows above the threshold: fewer may be the promised false alarms
 _TIMES = 5  # times the promised rate: more alarms among normal rows are not chance
@@ -102,7 +102,7 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
     table = model.plan.align(X)
     labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
     normal = _repeats(model, model.plan.encode(table.take(_held_normal(model, table, labels))))
-    places = np.flatnonzero(labels.code > 0) if model.plan.holdout.keeps_kinds else np.arange(0)
+    places = np.flatnonzero(labels.code > 0)
     kinds = KindRows(
         rows=model.plan.encoder.pack(model.plan.encode(table.take(places))),
         kind=np.array(("", *labels.kinds))[labels.code[places]],

@@ -1,6 +1,5 @@
 """Evidence: what rows teach, and all that learning changes. It can be added and subtracted."""
 
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -181,17 +180,18 @@ class Evidence(WithoutCaches):
 
     sums: tuple[Sums, ...]  # over learnt rows, for each term of the plan
     weight: np.ndarray  # of the learnt normal rows, then of those of each kind
+    # By class too: the sum of the hashes of these rows, modulo 2^64, which no order or rounding
+    # changes.
+    learnt: np.ndarray
     held_out: HeldOutRows  # rows that calibrate
     kinds: KindRows  # some learnt rows of the seen kinds
     labels: RowLabels  # the labels and kinds seen so far; `plan.labels` is how they are read
     n_normal: int  # normal rows, held out or not
-    # The sum of the hashes of all learnt rows, modulo 2^64, which no order or rounding changes.
-    learnt: np.uint64 | None = None  # None: a file of an older version has not counted them
 
     SCHEMAS: ClassVar = {
-        "learnt": schemas.either(schemas.NONE, schemas.BOUND),
         "sums": schemas.items(schemas.DICT),
         "weight": schemas.bounded("classes", dtype="float64"),
+        "learnt": schemas.array_of("classes", kinds="u"),
         "held_out": schemas.kept(HeldOutRows),
         "kinds": schemas.DICT,
         "labels": schemas.kept(RowLabels),
@@ -200,15 +200,16 @@ class Evidence(WithoutCaches):
 
     def __add__(self, other: "Evidence") -> "Evidence":
         labels = self.labels.joined(other.labels)
-        (ours, weight), (others, more) = self._sums_of(labels), other._sums_of(labels)
+        ours, weight, hashes = self._sums_of(labels)
+        others, more, more_hashes = other._sums_of(labels)
         return Evidence(
             sums=tuple(one + another for one, another in zip(ours, others, strict=True)),
             weight=weight + more,
+            learnt=hashes + more_hashes,
             held_out=self.held_out + other.held_out,
             kinds=self.kinds + other.kinds,
             labels=labels,
             n_normal=self.n_normal + other.n_normal,
-            learnt=_added(self.learnt, other.learnt),
         )
 
     def __sub__(self, other: "Evidence") -> "Evidence":
@@ -225,37 +226,43 @@ class Evidence(WithoutCaches):
                 f"Cannot forget more than was learnt: got {given} rows (without held-out ones), "
                 f"and {had} were learnt. Pass rows and labels as they were learnt."
             )
-        others, less = other._sums_of(self.labels)
+        others, less, hashes = other._sums_of(self.labels)
         left = np.maximum(0.0, self.weight - less)
         stay = [0, *(1 + i for i, weight in enumerate(left[1:]) if weight > 1e-9)]
         pairs = zip(self.sums, others, strict=True)
+        hashes = self.learnt - hashes
+        learnt_now = hashes[stay]
+        learnt_now[:1] += np.delete(hashes, stay).sum()  # not 0 if other rows were forgotten
         return Evidence(
             sums=tuple(
                 (one - gone).with_classes(lambda sums: sums[..., stay]) for one, gone in pairs
             ),
             weight=left[stay],
+            learnt=learnt_now,
             held_out=self.held_out - other.held_out,
             kinds=self.kinds - other.kinds,
             labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
             n_normal=max(self.n_normal - other.n_normal, 0),
-            learnt=_added(self.learnt, other.learnt, sign=-1),
         )
 
-    def _sums_of(self, labels: RowLabels) -> tuple[tuple[Sums, ...], np.ndarray]:
-        """The sums and weights with the classes of these labels: normal, and then the kinds."""
+    def _sums_of(self, labels: RowLabels) -> tuple[tuple[Sums, ...], np.ndarray, np.ndarray]:
+        """The sums, weights and hashes by the classes of these labels: normal, then the kinds."""
         places = [1 + labels.kinds.index(k) for k in self.labels.kinds if k in labels.kinds]
         return self._moved([0, *places], n=1 + len(labels.kinds))
 
-    def _moved(self, places: list[int], *, n: int) -> tuple[tuple[Sums, ...], np.ndarray]:
-        """The sums and weights with each class added to the one that `places` names, of `n`."""
+    def _moved(
+        self, places: list[int], *, n: int
+    ) -> tuple[tuple[Sums, ...], np.ndarray, np.ndarray]:
+        """The sums, weights and hashes, each class added to the one that `places` names, of `n`."""
 
         def moved(sums: np.ndarray) -> np.ndarray:
-            out = np.zeros((*sums.shape[:-1], n))
+            out = np.zeros((*sums.shape[:-1], n), dtype=sums.dtype)
             for before, after in enumerate(places):
                 out[..., after] += sums[..., before]
             return out
 
-        return tuple(sums.with_classes(moved) for sums in self.sums), moved(self.weight)
+        sums = tuple(one.with_classes(moved) for one in self.sums)
+        return sums, moved(self.weight), moved(self.learnt)
 
     def learnt_sums(self, plan: Plan, config: Config) -> LearntSums:
         """What the terms of the plan are solved from."""
@@ -271,15 +278,16 @@ class Evidence(WithoutCaches):
         now = [new if kind == old else kind for kind in self.labels.kinds]
         kinds = tuple(dict.fromkeys(now))
         labels = None if self.labels.labels is None else self.labels.labels.renamed(old, new)
-        sums, weight = self._moved([0, *(1 + kinds.index(kind) for kind in now)], n=1 + len(kinds))
+        places = [0, *(1 + kinds.index(kind) for kind in now)]
+        sums, weight, learnt = self._moved(places, n=1 + len(kinds))
         return replace(
             self,
             sums=sums,
             weight=weight,
+            learnt=learnt,
             held_out=self.held_out.renamed(old, new),
             kinds=self.kinds.renamed(old, new),
             labels=replace(self.labels, kinds=kinds, labels=labels),
-            learnt=None,  # hashes of rows depend on their kinds
         )
 
     def trimmed(self, config: Config, *, slack: float = 1.0) -> "Evidence":
@@ -313,7 +321,7 @@ class Evidence(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any], *, plan: Plan) -> Self:
         """The evidence of these parts, under a plan."""
-        schemas.check_parts(state, cls.SCHEMAS, "Evidence", optional=["learnt"])
+        schemas.check_parts(state, cls.SCHEMAS, "Evidence")
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
         sums = tuple(map(Sums.from_state, state["sums"]))
         evidence = cls(**state | {"sums": sums, "kinds": kinds, "n_normal": n_normal})
@@ -328,6 +336,8 @@ class Evidence(WithoutCaches):
         n_classes = nothing.target.shape[1]
         if [one.shapes() for one in sums] != expected or len(evidence.weight) != n_classes:
             schemas.damaged("its sums do not match its terms and kinds")
+        if evidence.learnt.dtype != np.uint64:
+            schemas.damaged("the hashes of its rows do not have 64 bits")
         if (evidence.weight < 0).any():
             schemas.damaged("a weight of its rows is below 0")
         if held.rows.shape[1] != landmarks.shape[1] or held.hashes.dtype != np.uint64:
@@ -343,30 +353,21 @@ class Evidence(WithoutCaches):
             or kinds.key != holdout.key
             or kinds.rows.shape[1] != len(plan.encoder.pack.first)
             or not set(kinds.kind.tolist()) <= set(evidence.labels.kinds)
-            or (len(kinds.rows) and not holdout.keeps_kinds)
         ):
             schemas.damaged("the rows that name its alarms do not match its columns and kinds")
         return evidence
 
 
-def _added(one: np.uint64 | None, other: np.uint64 | None, *, sign: int = 1) -> np.uint64 | None:
-    """The sum or difference modulo 2^64; None where one is not known."""
-    if one is None or other is None:
-        return None
-    return np.uint64((int(one) + sign * int(other)) % 2**64)
-
-
-def _sum_of_hashes(
-    rows: np.ndarray, kind: np.ndarray, weight: np.ndarray, *, key: int
-) -> np.uint64:
-    """The sum modulo 2^64 of a hash of each row, its kind and its weight."""
+def _sums_of_hashes(
+    rows: np.ndarray, code: np.ndarray, weight: np.ndarray, *, n_classes: int, key: int
+) -> np.ndarray:
+    """The sum modulo 2^64, for each class, of a hash of each row and its weight."""
     hashes = row_keys(rows, rng=np.random.RandomState(key))
-    names, code = np.unique(kind, return_inverse=True)
-    of_kind = np.array([zlib.crc32(name.encode()) for name in names.tolist()], dtype=float)
     halves = hashes >> np.uint64(32), hashes & np.uint64(2**32 - 1)
-    described = np.column_stack([*halves, of_kind[code], weight]).astype(float)
-    found: np.uint64 = row_keys(described, rng=np.random.RandomState(key)).sum(dtype=np.uint64)
-    return found
+    described = np.column_stack([*halves, weight]).astype(float)
+    sums = np.zeros(n_classes, dtype=np.uint64)
+    np.add.at(sums, code, row_keys(described, rng=np.random.RandomState(key)))
+    return sums
 
 
 def _remaining(
@@ -413,7 +414,7 @@ def gather(
     rows, code, weight, hashes = (p[learnt] for p in (rows, code, weight, split.hashes))
     target = np.zeros((len(code), len(kinds)))
     target[np.arange(len(code)), code] = 1.0
-    kept = np.flatnonzero(code > 0) if holdout.keeps_kinds else np.arange(0)
+    kept = np.flatnonzero(code > 0)
     kind_rows = KindRows(
         rows=plan.encoder.pack(rows[kept]),
         kind=kinds[code[kept]],
@@ -428,7 +429,7 @@ def gather(
         kinds=kind_rows.below(holdout.kind_bounds),
         labels=labels.of_no_row(),
         n_normal=int((labels.code == 0).sum()),
-        learnt=_sum_of_hashes(rows, kinds[code], weight, key=holdout.key % 2**32),
+        learnt=_sums_of_hashes(rows, code, weight, n_classes=len(kinds), key=holdout.key % 2**32),
     )
 
 

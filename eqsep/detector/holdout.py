@@ -211,7 +211,6 @@ class HoldOut:
     grouping: Grouping | None = None
     # Of rows that name alarms, for kinds with many rows.
     kind_bounds: Mapping[str, int] = field(default_factory=dict)
-    keeps_kinds: bool = True  # False for models of version 0.1: alarms are named by likeness alone
 
     SCHEMAS: ClassVar = {
         "columns": schemas.array_of(None, kinds="i"),
@@ -221,7 +220,6 @@ class HoldOut:
         "anomaly_kinds": schemas.TEXTS,
         "grouping": schemas.kept(Grouping, optional=True),
         "kind_bounds": schemas.entries(schemas.BOUND),
-        "keeps_kinds": schemas.FLAG,
     }
 
     @property
@@ -333,7 +331,7 @@ class HoldOut:
 
     def is_same(self, other: "HoldOut") -> bool:
         """Whether both rules treat every row the same way."""
-        names = ("key", "bound", "anomaly_bound", "anomaly_kinds", "grouping", "keeps_kinds")
+        names = ("key", "bound", "anomaly_bound", "anomaly_kinds", "grouping")
         return all(getattr(self, name) == getattr(other, name) for name in names) and (
             dict(self.kind_bounds) == dict(other.kind_bounds)
         )

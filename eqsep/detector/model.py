@@ -99,7 +99,7 @@ class Model(WithoutCaches):
             promise=promise,
             score=score,
             calibration=calibrate(score, evidence.held_out),
-            namer=_namer(plan, evidence, config),
+            namer=_namer(evidence, config),
         )
 
     def taught(self, evidence: Evidence) -> "Model":
@@ -382,17 +382,16 @@ class Model(WithoutCaches):
             "judges": None if judges is None else judges.state(),
             "caution": self.caution,
             "left_out": list(self.left_out),
-            **({"label_column": self.label_column} if self.label_column else {}),
-            **({"other_normal": list(self.other_normal)} if self.other_normal else {}),
+            "label_column": self.label_column,
+            "other_normal": list(self.other_normal),
         }
 
     def known(self) -> dict[str, Any]:
         """What the model knows, whatever the order in which it was learnt."""
         state = self.state()
-        if self.evidence.learnt is not None:
-            for part in ("solved", "calibration", "judges"):
-                del state[part]
-            del state["evidence"]["sums"]
+        for part in ("solved", "calibration", "judges"):
+            del state[part]
+        del state["evidence"]["sums"]  # the hashes of rows stand for them, without rounding
         labels = self.evidence.labels.labels
         if labels is not None and labels.by_name:  # any other name is an anomaly, seen or forgotten
             state["evidence"]["labels"] = [str(labels.classes[0]), *self.kinds]
@@ -401,7 +400,7 @@ class Model(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The model of these parts."""
-        schemas.check_parts(state, _MODEL, "Model", optional=("label_column", "other_normal"))
+        schemas.check_parts(state, _MODEL, "Model")
         plan, config, calibration = state["plan"], state["config"], state["calibration"]
         evidence = Evidence.from_state(state["evidence"], plan=plan)
         score = Score.from_state(
@@ -413,7 +412,7 @@ class Model(WithoutCaches):
             schemas.damaged("its held-out rows have more scores, or fewer, than there are")
         if not np.array_equal(calibration.groups, held.groups):
             schemas.damaged("its scores are of other groups than its held-out rows")
-        namer = _namer(plan, evidence, config)
+        namer = _namer(evidence, config)
         if (state["judges"] is None) == bool(len(evidence.kinds.rows)):
             schemas.damaged("it lacks trees to name alarms by, or rows that they were grown on")
         if state["judges"] is not None:
@@ -422,7 +421,6 @@ class Model(WithoutCaches):
                 examples=evidence.kinds,
                 n_folds=config.n_folds,
                 max_near=int(config.max_near_rows),
-                learnt=namer.learnt_by_kind,
             )
             namer = namer.with_judges(judges)
         return cls(
@@ -435,8 +433,8 @@ class Model(WithoutCaches):
             namer=namer,
             caution=state["caution"],
             left_out=tuple(state["left_out"]),
-            label_column=state.get("label_column", ""),
-            other_normal=tuple(state.get("other_normal", ())),
+            label_column=state["label_column"],
+            other_normal=tuple(state["other_normal"]),
         )
 
 
@@ -466,11 +464,10 @@ def calibrate(score: Score, held_out: HeldOutRows) -> Calibration:
     )
 
 
-def _namer(plan: Plan, evidence: Evidence, config: Config) -> Namer:
+def _namer(evidence: Evidence, config: Config) -> Namer:
     return Namer(
         kinds=evidence.labels.kinds,
         learnt=tuple(evidence.weight[1:].tolist()),
         examples=evidence.kinds,
-        has_promise=plan.holdout.keeps_kinds,
         config=config,
     )
