@@ -26,7 +26,7 @@ from eqsep.io.files import chosen, files_of, joined, mixed_columns, no_rows, ope
 from eqsep.io.inference import understood
 from eqsep.io.notation import is_number
 from eqsep.io.streams import WESTERN, decoded, raw_stream
-from eqsep.io.text import CsvFile
+from eqsep.io.text import BadRows, CsvFile
 from eqsep.labels import usual_normal
 from eqsep.tables.reading import NUMERIC, Column, Table, read_table
 
@@ -74,6 +74,7 @@ def init(
     force: bool = flag("--force", "Replace an existing file."),
     *,
     layout: Layout,
+    bad_rows: BadRows | None,
 ) -> None:
     """Look at a table and write eqsep.toml: label, ids, leaks and dates, with comments."""
     first = Path(rows[0])
@@ -83,11 +84,11 @@ def init(
         raise UserError(f"{path} exists: edit it, or replace it with --force.")
     with print_warnings():
         model = f"{first.stem.split('.')[0] or 'model'}{ENDING}"
-        table, unread = _sample(rows, layout, label=label)
+        table, unread = _sample(rows, layout, bad_rows=bad_rows, label=label)
         lines = [
             *_lines(table, model=model, label=label),
             *_missing_lines(unread, layout),
-            *_layout_lines(rows, layout, path.parent),
+            *_layout_lines(rows, layout, bad_rows=bad_rows, folder=path.parent),
         ]
         text = "\n".join(lines).rstrip() + "\n"
         outer = current_project.set(Project(path, {}))  # hints of notes name its keys
@@ -217,18 +218,20 @@ def _shown(counts: Counter[str]) -> str:
     return ", ".join(shown + ["…"] * (len(counts) > _SHOWN_LABELS))
 
 
-def _layout_lines(paths: list[str], layout: Layout, folder: Path) -> Iterator[str]:
+def _layout_lines(
+    paths: list[str], layout: Layout, *, bad_rows: BadRows | None, folder: Path
+) -> Iterator[str]:
     """How the table is written, as far as options or its bytes say it."""
     for name, value in vars(layout).items():
-        if name == "bad_rows" and value is not None:
-            path = os.path.relpath(value.path, folder)
-            yield f"bad_rows = {_quoted(path)}  # rows that cannot be read go there"
-        elif value is not None and name != "missing":
+        if value is not None and name != "missing":
             yield f"{name} = {_quoted(value)}  # as given to eqsep init"
+    if bad_rows is not None:
+        path = os.path.relpath(bad_rows.path, folder)
+        yield f"bad_rows = {_quoted(path)}  # rows that cannot be read go there"
     first = files_of(paths)[0]
     if not Path(first).is_file():
         return
-    with open_file(first, layout=layout) as file:
+    with open_file(first, layout=layout, bad_rows=bad_rows) as file:
         if not isinstance(file, CsvFile):
             return
         delimiter = file.dialect.delimiter
@@ -249,10 +252,12 @@ def _is_western(path: str) -> bool:
     )
 
 
-def _sample(paths: list[str], layout: Layout, *, label: str | None) -> tuple[Table, list[str]]:
+def _sample(
+    paths: list[str], layout: Layout, *, bad_rows: BadRows | None, label: str | None
+) -> tuple[Table, list[str]]:
     """The first rows, read as by a fit, and as "column=word" the words among numbers."""
     parts, n = [], 0
-    for name, piece in pieces(paths, list, layout=layout):
+    for name, piece in pieces(paths, list, layout=layout, bad_rows=bad_rows):
         layout.check_missing(piece.schema.names, name=name)
         chosen([] if label is None else [label], piece.schema.names, name=name)
         parts += [piece] if piece.num_rows else []

@@ -38,6 +38,7 @@ from eqsep.io import writing
 from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read, files_of, open_file
 from eqsep.io.streams import STANDARD_INPUT
+from eqsep.io.text import BadRows
 from eqsep.io.writing import STANDARD_OUTPUT, as_column, with_nulls
 from eqsep.labels import NORMAL, UNSEEN
 from eqsep.tables.batches import joined
@@ -74,6 +75,7 @@ class Wanted:
     keep: list[str] | None = options.KEEP
     ray: str | None = options.RAY
     layout: Layout = field(default_factory=Layout)
+    bad_rows: BadRows | None = None
     threshold: float | None = None  # the one that `fdr` leads to
 
     def __post_init__(self) -> None:
@@ -97,9 +99,10 @@ def score(
     form: str | None = options.FORM,
     exit_code: bool = flag("--exit-code", "Exit with 1 if a row raises an alarm."),
     layout: Layout,
+    bad_rows: BadRows | None,
 ) -> None:
     """Score rows: write score, p_value, alarm, kind and its probability among the seen kinds."""
-    wanted = replace(wanted, layout=layout)
+    wanted = replace(wanted, layout=layout, bad_rows=bad_rows)
     with print_warnings():
         tally = score_files(model, rows, wanted, out=out, kind=writing.output_format(out, form))
     print_written(tally.summary(), out)
@@ -222,7 +225,7 @@ def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> It
         raise UserError("Standard input cannot be read on a cluster: pass files.")
     check_no_windows(model.plan.windows)
     files = [str(Path(path).resolve()) for path in paths]  # processes have other folders
-    with open_file(files[0], layout=wanted.layout) as first:
+    with open_file(files[0], layout=wanted.layout, bad_rows=wanted.bad_rows) as first:
         kept = _kept(model, first.columns, wanted)
     work = partial(_answers, model=model, wanted=wanted, kept=kept)
     with cluster(wanted.ray):
@@ -235,7 +238,9 @@ def _answers(
     """The answers for some thousand rows at a time, of one file or of several."""
     scorer = _Scorer(model, wanted, kept)
     files = [paths] if isinstance(paths, str) else paths
-    placed = placed_pieces(model.plan, files, scorer.choose, layout=wanted.layout)
+    placed = placed_pieces(
+        model.plan, files, scorer.choose, layout=wanted.layout, bad_rows=wanted.bad_rows
+    )
     n = min(threads(), _AT_ONCE)
     one_by_one = scorer.reader.looks_back or wanted.most is not None
     one_by_one |= model.score.backend is not NUMPY
@@ -475,6 +480,7 @@ def explain(
     keep: list[str] | None = options.KEEP,
     *,
     layout: Layout,
+    bad_rows: BadRows | None,
 ) -> None:
     """Show which columns drive the highest scores, highest first."""
     if top < 1:
@@ -482,7 +488,15 @@ def explain(
     options.check_most(most)
     with print_warnings():
         scoring = load_scoring(model, rows=rows, rate=false_alarm_rate)
-        held, n = _highest(scoring, rows, keep or [], layout=layout, most=most, alarms=only_alarms)
+        held, n = _highest(
+            scoring,
+            rows,
+            keep or [],
+            layout=layout,
+            bad_rows=bad_rows,
+            most=most,
+            alarms=only_alarms,
+        )
         for text in _explained(scoring, held, top=top):
             typer.echo(visible(text))
         if n > len(held):
@@ -491,7 +505,14 @@ def explain(
 
 
 def _highest(
-    model: Model, paths: list[str], keep: list[str], *, layout: Layout, most: int, alarms: bool
+    model: Model,
+    paths: list[str],
+    keep: list[str],
+    *,
+    layout: Layout,
+    bad_rows: BadRows | None,
+    most: int,
+    alarms: bool,
 ) -> tuple[list[_Held], int]:
     """The rows, or alarms, with the highest scores, the highest first; and of how many."""
     held: list[_Held] = []
@@ -501,7 +522,8 @@ def _highest(
     reader, kept = RowReader(model), list(dict.fromkeys(keep))
     with progress("eqsep explain", "scoring") as job:
         choose = reader.columns(more=kept)
-        for name, table, before in placed_pieces(model.plan, paths, choose, layout=layout):
+        placed = placed_pieces(model.plan, paths, choose, layout=layout, bad_rows=bad_rows)
+        for name, table, before in placed:
             if not table.num_rows:
                 continue
             with errors_placed(name, before=before):

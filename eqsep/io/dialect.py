@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from eqsep.errors import ParameterError, UserError, counted, did_you_mean, quoted
 from eqsep.io import notation as marks
 from eqsep.io.notation import MISSING, THOUSANDS, Notation, is_number
-
-if TYPE_CHECKING:
-    from eqsep.io.text import BadRows
 
 _MARKS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", "~": "tildes"}
 _MARKS |= {"^": "carets", "::": "double colons"}  # the likelier first
@@ -47,7 +44,6 @@ class Layout:
     encoding: str | None = None
     skip: int | None = None  # lines before the table
     missing: tuple[str, ...] | None = None  # words for a missing value, or COLUMN=WORD
-    bad_rows: "BadRows | None" = None  # where unreadable rows go; else the first is an error
     sheet: str | None = None  # of a spreadsheet; else the first that is not empty
 
     def __post_init__(self) -> None:

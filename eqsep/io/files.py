@@ -117,15 +117,23 @@ def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
 
 
 @contextmanager
-def open_file(path: str, *, layout: Layout) -> "Iterator[TableFile]":
-    """A file, or standard input, as a table; errors about its content name it."""
-    if layout.bad_rows is not None:
-        layout.bad_rows.check(path)
+def open_file(
+    path: str, *, layout: Layout, bad_rows: BadRows | None = None
+) -> "Iterator[TableFile]":
+    """A file, or standard input, as a table; errors about its content name it.
+
+    Rows that cannot be read go to `bad_rows`; without it, the first of them is an error.
+    """
+    if bad_rows is not None:
+        bad_rows.check(path)
     name = "Standard input" if path == STANDARD_INPUT else path
     file: TableFile | None = None
     try:
         kind = _format_of(path)
-        with read_unchanged(path, may_grow=kind == "text"), _opened(path, kind, layout) as file:
+        with (
+            read_unchanged(path, may_grow=kind == "text"),
+            _opened(path, kind, layout, bad_rows=bad_rows) as file,
+        ):
             yield file
     except _DAMAGED as error:
         reason = " ".join(str(error).split()).rstrip(".")
@@ -153,13 +161,15 @@ def _format_of(path: str) -> str:
     return next((kind for mark, kind in _FIRST_BYTES.items() if first.startswith(mark)), "text")
 
 
-def _opened(path: str, kind: str, layout: Layout) -> "AbstractContextManager[TableFile]":
+def _opened(
+    path: str, kind: str, layout: Layout, *, bad_rows: BadRows | None
+) -> "AbstractContextManager[TableFile]":
     if kind == "text":
-        return text.open_text(path, layout)
+        return text.open_text(path, layout, bad_rows=bad_rows)
     if not Path(path).is_file():
         raise UserError(f"{path} is a pipe or a device: these are only read as text. Copy it.")
     if kind == "sheet":
-        return nullcontext(text.open_sheet(path, layout))
+        return nullcontext(text.open_sheet(path, layout, bad_rows=bad_rows))
     return nullcontext(arrow_file(path, kind))
 
 
@@ -167,6 +177,7 @@ def whole(
     paths: Sequence[str],
     *,
     layout: Layout,
+    bad_rows: BadRows | None = None,
     as_text: Iterable[str] = (),
     but: Iterable[str] = (),
     for_fit: bool = True,
@@ -175,7 +186,7 @@ def whole(
     as_text, but = list(as_text), list(but)
     tables: list[pa.Table] = []
     for path in _expected(files_of(paths, noted=True)):
-        with open_file(path, layout=layout) as file:
+        with open_file(path, layout=layout, bad_rows=bad_rows) as file:
             chosen([*as_text, *but], file.columns, name=file.name)
             layout.check_missing(file.columns, name=file.name)
             columns = [column for column in file.columns if column not in but]
@@ -219,12 +230,13 @@ def pieces(
     choose: Choice,
     *,
     layout: Layout,
+    bad_rows: BadRows | None = None,
     find_bad: Callable[[pa.Table], dict[str, Any]] | None = None,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Some thousand rows at a time, each with the name of their file; text files give strings."""
     for path in _expected(files_of(paths, noted=True)):
         before = 0
-        with open_file(path, layout=layout) as file:
+        with open_file(path, layout=layout, bad_rows=bad_rows) as file:
             try:
                 wanted = list(choose(file.columns))
             except UserError as error:
@@ -232,9 +244,9 @@ def pieces(
             columns = chosen(wanted, file.columns, name=file.name)
             for table in file.pieces(columns):
                 rows = table.num_rows
-                if layout.bad_rows is not None and find_bad is not None:
+                if bad_rows is not None and find_bad is not None:
                     bad = find_bad(table)
-                    table = layout.bad_rows.without(table, file.name, bad, before=before)
+                    table = bad_rows.without(table, file.name, bad, before=before)
                 before += rows
                 yield file.name, table
 
@@ -425,11 +437,13 @@ class TypedPieces:
     paths: list[str]
     choose: Choice
     layout: Layout
+    bad_rows: BadRows | None = None
 
     def __iter__(self) -> Iterator[pa.Table]:
         schema: pa.Schema | None = None
         done = 0
-        for name, table in pieces(self.paths, self.choose, layout=self.layout):
+        tables = pieces(self.paths, self.choose, layout=self.layout, bad_rows=self.bad_rows)
+        for name, table in tables:
             if not table.num_rows:
                 continue
             if schema is None:
