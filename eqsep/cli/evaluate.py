@@ -35,7 +35,7 @@ from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import RowGroups, Table
 
-Settings = dict[str, Any]
+Parameters = dict[str, Any]
 _FEWEST = 2  # rows of a kind: one to train and one to test on
 
 
@@ -61,8 +61,8 @@ def evaluate(
     """Fit with one seen kind at a time, and measure how well the others are found."""
     options.check_report_out(report, spec.paths)
     model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}
-    settings: Settings = model | {"unlabelled": unlabelled}
-    rates: Settings = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
+    settings: Parameters = model | {"unlabelled": unlabelled}
+    rates: Parameters = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
     rates["confidence"] = confidence
     methods = ",".join(against or ())
     with print_warnings(), progress("eqsep evaluate", "reading"):
@@ -113,7 +113,7 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in _METHODS}
 
 
 def evaluate_files(
-    spec: InputSpec, settings: Settings, rates: Settings, *, against: str, seen: Sequence[str]
+    spec: InputSpec, settings: Parameters, rates: Parameters, *, against: str, seen: Sequence[str]
 ) -> EvaluationReport:
     """Leave-one-kind-out results of the detector, its names at these `rates`, and other methods."""
     names = options.method_names(against, _PEERS)

@@ -58,11 +58,11 @@ WORTH = 1 / 16  # the share of repeated rows below which looking them up does no
 _TEXTS = {pa.string(): np.int32, pa.large_string(): np.int64}
 _LONG = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
 _MISSING = np.uint64(1)
-Verdicts = dict[str, np.ndarray]
+VerdictColumns = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ScoreOptions:
     """What is wanted of which rows: the options of the command."""
 
     explain: int = opt(0, "N", "Give each alarm this many reasons.")
@@ -95,7 +95,7 @@ def score(
     rows: list[str] = options.ROWS,
     out: str = options.TABLE_OUT,
     *,
-    wanted: Wanted,
+    wanted: ScoreOptions,
     form: str | None = options.FORM,
     exit_code: bool = flag("--exit-code", "Exit with 1 if a row raises an alarm."),
     layout: Layout,
@@ -159,7 +159,9 @@ class Tally:
         return text
 
 
-def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, kind: str) -> Tally:
+def score_files(
+    path: Path, paths: Sequence[str], wanted: ScoreOptions, *, out: str, kind: str
+) -> Tally:
     """Score the rows of files piece by piece and write what is wanted of them."""
     writing.check_table_out(out)
     inputs = files_of(paths, noted=True)
@@ -185,7 +187,9 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
     return tally
 
 
-def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> tuple[float, int]:
+def _selecting(
+    model: Model, paths: Sequence[str], wanted: ScoreOptions, job: Job
+) -> tuple[float, int]:
     """The threshold by `fdr`, and the smallest number of alarms that it can report."""
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
@@ -199,7 +203,7 @@ def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> 
     return float(threshold), alarms_needed(len(p), fdr=fdr, n_calibrating=n)
 
 
-def scored(model: Model, paths: Sequence[str], wanted: Wanted) -> Iterator[ScoredRows]:
+def scored(model: Model, paths: Sequence[str], wanted: ScoreOptions) -> Iterator[ScoredRows]:
     """Some thousand answers at a time, numbered in all files, in the types of the first ones."""
     done, schema = 0, None
     score = _answers if wanted.ray is None else _answers_on_ray
@@ -216,7 +220,9 @@ def scored(model: Model, paths: Sequence[str], wanted: Wanted) -> Iterator[Score
         done += answers.rows
 
 
-def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> Iterator[ScoredRows]:
+def _answers_on_ray(
+    paths: Sequence[str], *, model: Model, wanted: ScoreOptions
+) -> Iterator[ScoredRows]:
     """The answers of a cluster, where each process reads some of the files."""
     from eqsep.distributed.cluster import check_no_windows, cluster
     from eqsep.distributed.units import as_units, each
@@ -233,7 +239,7 @@ def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> It
 
 
 def _answers(
-    paths: Sequence[str] | str, *, model: Model, wanted: Wanted, kept: list[str] | None = None
+    paths: Sequence[str] | str, *, model: Model, wanted: ScoreOptions, kept: list[str] | None = None
 ) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time, of one file or of several."""
     scorer = _Scorer(model, wanted, kept)
@@ -264,7 +270,7 @@ def _in_threads(
             pool.shutdown(cancel_futures=True)
 
 
-def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
+def _kept(model: Model, there: Sequence[str], wanted: ScoreOptions) -> list[str]:
     """The columns that are written with the answers: those asked for, or ids."""
     dropped = model.plan.encoder.dropped
     return list(dict.fromkeys(wanted.keep or ())) or [c for c in dropped if c in there]
@@ -280,13 +286,13 @@ def _with_names(table: pa.Table) -> pa.Table:
 class _Scorer:
     """From a piece of a file to what is kept and found of its rows that are wanted."""
 
-    def __init__(self, model: Model, wanted: Wanted, kept: list[str] | None) -> None:
+    def __init__(self, model: Model, wanted: ScoreOptions, kept: list[str] | None) -> None:
         self.model, self.wanted, self.kept = model, wanted, kept
         self.reader = RowReader(model, persist=wanted.persist)
         self.highest = None if wanted.most is None else Highest(wanted.most)
         dated = has_dates(model.plan.encoder)
         by_values = not (self.reader.looks_back or wanted.explain or dated)
-        self.repeats = Repeats(lambda t: self._verdicts(self.reader(t))) if by_values else None
+        self.repeats = VerdictCache(lambda t: self._verdicts(self.reader(t))) if by_values else None
 
     def choose(self, there: list[str]) -> Iterable[str]:
         """The columns of a file that are read, those that are kept too."""
@@ -325,7 +331,7 @@ class _Scorer:
             short=tuple(alarm[np.flatnonzero(self.reader.short)].tolist()),
         )
 
-    def _judged(self, table: pa.Table, kept: Sequence[str]) -> tuple[Verdicts, Table | None]:
+    def _judged(self, table: pa.Table, kept: Sequence[str]) -> tuple[VerdictColumns, Table | None]:
         """The verdicts on the rows; the rows too, unless these may come from memory."""
         if self.repeats is not None:
             read = list(self.reader.columns(more=kept)(table.schema.names))
@@ -338,7 +344,7 @@ class _Scorer:
             answers["kinds"][~alarm] = ""
         return answers, rows
 
-    def _verdicts(self, rows: Table) -> Verdicts:
+    def _verdicts(self, rows: Table) -> VerdictColumns:
         threshold = self.wanted.threshold
         found = self.model.verdicts(rows, threshold=threshold).columns()
         if self.wanted.kinds:
@@ -394,17 +400,17 @@ def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
         yield held
 
 
-class Repeats:
+class VerdictCache:
     """A cache of verdicts on rows by the values that a model reads, for several threads."""
 
-    def __init__(self, verdicts: Callable[[pa.Table], Verdicts]) -> None:
+    def __init__(self, verdicts: Callable[[pa.Table], VerdictColumns]) -> None:
         self._verdicts = verdicts
         self._factors = np.array([randbits(64) | 1 for _ in range(2)], dtype=np.uint64)
         self._lock, self._table = Lock(), KeyTable(most=MOST)
         self._held: dict[str, np.ndarray] = {}
         self._tried = self._found = 0
 
-    def __call__(self, table: pa.Table, columns: Sequence[str]) -> Verdicts:
+    def __call__(self, table: pa.Table, columns: Sequence[str]) -> VerdictColumns:
         """The verdicts on the rows of a table, by the values of these columns."""
         is_worth_it = self._tried < 2 * MOST or self._found > WORTH * self._tried
         keys = self._keys(table, columns) if is_worth_it else None
@@ -430,7 +436,7 @@ class Repeats:
             known.setdefault(name, np.empty(len(table), values.dtype))[new] = values[again]
         return known
 
-    def _keep(self, keys: np.ndarray, found: Verdicts) -> None:
+    def _keep(self, keys: np.ndarray, found: VerdictColumns) -> None:
         with self._lock:
             n = len(self._table)
             added = self._table.add(keys)

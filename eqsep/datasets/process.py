@@ -12,7 +12,7 @@ import numpy as np
 from scipy.signal import lfilter
 from sklearn.utils import check_random_state
 
-from eqsep.datasets.records import Table, named_columns
+from eqsep.datasets.records import LabelledTable, named_columns
 from eqsep.errors import UserError
 
 Values = Mapping[str, np.ndarray]
@@ -99,7 +99,7 @@ def make_process(
     setpoint_spread: float = 0.0,
     as_frame: bool = False,
     random_state: Any = None,
-) -> Table:
+) -> LabelledTable:
     """The sensors of a process, normal runs and runs with one of ten kinds of fault.
 
     Columns move together and follow themselves in time, and controllers work against a fault: many
@@ -121,7 +121,7 @@ def make_process(
 
     Returns
     -------
-    Table
+    LabelledTable
         Runs one after the other, rows of a run in time. `groups` is the number of the run, `time`
         the number of the row in its run, both from 0.
 
@@ -146,7 +146,8 @@ def make_process(
     --------
     >>> from eqsep.datasets import make_process
     >>> make_process(n_normal_runs=2, n_fault_runs=1, n_rows=40, random_state=0)
-    Table(28 features; 30 blocked pipe, 30 cold medium, 30 feed step, 30 fouling, 30 frozen ...)
+    LabelledTable(28 features; 30 blocked pipe, 30 cold medium, 30 feed step, 30 fouling,
+        30 frozen ...)
     """
     _check(n_normal_runs, n_fault_runs, n_rows=n_rows, setpoint_spread=setpoint_spread)
     rng = check_random_state(random_state)
@@ -161,7 +162,7 @@ def make_process(
     rows = readings[_WARM_UP * _STEPS_A_ROW :: _STEPS_A_ROW].transpose(2, 0, 1)
     X = rows.reshape(-1, len(SENSORS))
     time = np.tile(np.arange(n_rows), len(kinds))
-    return Table(
+    return LabelledTable(
         X=named_columns(X, list(SENSORS), as_frame=as_frame),
         kind=np.where(time < n_rows // 4, "normal", np.repeat(kinds, n_rows)),
         feature_names=tuple(SENSORS),

@@ -13,7 +13,7 @@ from eqsep.detector import Detector
 from eqsep.evaluation import OVERALL, anomaly_score, average_precision_by_kind, prevalence_by_kind
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.report import DetectorReport, HeldOut, detector_report
-from eqsep.report.reasons import Alarm
+from eqsep.report.reasons import ExplainedAlarm
 from eqsep.tables import TableEncoder
 
 SEEN = "card testing"
@@ -41,7 +41,7 @@ class PaymentsDemo:
     new: Table
     contenders: tuple[PaymentsResult, ...]  # the detector first
     chance: tuple[float, ...]  # average precision of a random score, on seen and unseen kinds
-    alarms: tuple[Alarm, ...]  # the highest of each of some unseen kinds
+    alarms: tuple[ExplainedAlarm, ...]  # the highest of each of some unseen kinds
     report: DetectorReport
 
     @property
@@ -122,9 +122,11 @@ def _parts(kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.isin(kind, ("normal", SEEN)), kind != SEEN
 
 
-def _one_of_each(alarms: tuple[Alarm, ...], *, most: int = 3) -> tuple[Alarm, ...]:
+def _one_of_each(
+    alarms: tuple[ExplainedAlarm, ...], *, most: int = 3
+) -> tuple[ExplainedAlarm, ...]:
     """The highest alarm of each unseen kind; `alarms` are in falling order."""
-    first: dict[str, Alarm] = {}
+    first: dict[str, ExplainedAlarm] = {}
     for alarm in alarms:
         if alarm.label not in ("normal", SEEN):
             first.setdefault(alarm.label, alarm)

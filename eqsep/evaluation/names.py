@@ -15,7 +15,7 @@ from eqsep.detector.holdout import Grouping
 from eqsep.detector.model import Model, Verdicts
 from eqsep.detector.namer import COVERAGE, KindSets
 from eqsep.evaluation.peers import PEERS
-from eqsep.evaluation.promises import Promise, Share, kept_promise
+from eqsep.evaluation.promises import MeasuredPromise, Share, kept_promise
 from eqsep.labels import NORMAL, UNSEEN
 from eqsep.progress import steps
 from eqsep.tables.reading import Table
@@ -110,7 +110,7 @@ class Names:
     rate: float  #: The share of rows of seen kinds that may be called "unseen".
     #: Whether that rate is kept. None if it is not promised, or if rows come in groups: rows of one
     #: group are alike, so counting rows cannot show it.
-    promise: Promise | None = None
+    promise: MeasuredPromise | None = None
     unit: str = ""  #: What rows come in, if in groups: "group" or "time block".
     #: Of the named alarms of seen kinds, those that a random forest names right; it is grown on the
     #: rows that the detector keeps, and its votes count as much as rows of a kind were learnt. None
@@ -236,7 +236,7 @@ def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
     return SetsFound(promised, covered, float(np.mean([len(names) for _, names in own])))
 
 
-def _promise(model: Model, called: Share) -> tuple[Promise | None, str]:
+def _promise(model: Model, called: Share) -> tuple[MeasuredPromise | None, str]:
     """The promise on "unseen" for rows of seen kinds, or the unit if rows come in groups."""
     judges = model.namer.judges
     if judges is None or not model.namer.has_promise or not called.total:

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from eqsep import evaluation
 from eqsep.detector.detector import Detector
-from eqsep.evaluation import OVERALL, Curve, Promise, Reliability, ScoreHistogram
+from eqsep.evaluation import OVERALL, Curve, MeasuredPromise, Reliability, ScoreHistogram
 from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, Display, Style, as_text, below, frame, looks
 
 _HEIGHT = 0.82  # of the highest bar, where kinds are one apart
@@ -186,7 +186,7 @@ class PromiseDisplay(Display):
     'promised share of false alarms'
     """
 
-    promises: Sequence[Promise]  #: From `eqsep.evaluation.kept_promises`.
+    promises: Sequence[MeasuredPromise]  #: From `eqsep.evaluation.kept_promises`.
 
     @classmethod
     def from_estimator(cls, estimator: Detector, X: Any, *, ax: Axes | None = None) -> Self:

@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Advice:
     """The measured kinds by the share that raises an alarm, and what to do next."""
 
     caught: tuple[FoundKind, ...]  # at least 80 %
@@ -53,7 +53,7 @@ def answer(  # noqa: PLR0913  what is known of a detector, and how to say it
     findings: Sequence[Finding] = (),
     words: Words = str,
     called: Callable[[str], str] = kind_text,
-) -> Answer:
+) -> Advice:
     """The summary of a fitted detector; `findings` are those of checks of the learnt rows."""
     every = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
     enough = [one for one in every if one.rows >= _FEWEST]
@@ -82,7 +82,7 @@ def answer(  # noqa: PLR0913  what is known of a detector, and how to say it
         *(list(_luck(learnt, measured, kinds)) or _more_alarms(learnt, measured, kinds, advised)),
     ]
     steps = [*(steps or _misses(learnt, missed)), *_unmeasured(learnt, measured)]
-    return Answer(**parts, steps=tuple(steps[:_MOST]))
+    return Advice(**parts, steps=tuple(steps[:_MOST]))
 
 
 def _from_data(

@@ -20,7 +20,7 @@ _MOST, _SHOWN = 12, 10  # columns that are shown at once; of more than these, so
 
 
 @dataclass(frozen=True)
-class Alarm:
+class ExplainedAlarm:
     """One alarm."""
 
     row: str  # what the row is called
@@ -47,7 +47,7 @@ class Alarm:
 
 def top_alarms(
     detector: Detector, table: Table, kind: np.ndarray, *, names: Sequence[str] | None
-) -> tuple[Alarm, ...]:
+) -> tuple[ExplainedAlarm, ...]:
     """The highest alarms of distinct rows, from each label in turn; `names` are the rows' names."""
     model = detector.model_
     score = model.scores(table)
@@ -68,7 +68,7 @@ def top_alarms(
     given, p_value = model.kind_of(picked).tolist(), model.p_value(picked).tolist()
     why = model.explain(picked, top=_REASONS)
     return tuple(
-        Alarm(
+        ExplainedAlarm(
             row=names[i] if names else f"row {i + 1}",
             label=str(kind[i]),
             name=name,
@@ -137,7 +137,7 @@ def column_verdicts(
     *,
     reads: dict[str, str],
     usual: Table,
-    alarms: Sequence[Alarm],
+    alarms: Sequence[ExplainedAlarm],
 ) -> tuple[ColumnVerdict, ...]:
     """The verdict on each column: `reads` says what each is read as, `alarms` which matter."""
     tables = {one.name: Table([one], usual.named, usual.n_rows) for one in usual.columns}

@@ -102,7 +102,7 @@ class NetworkSeparator(Separator):
     ----------
     network_ : eqsep.networks.Network
         The members with their best weights.
-    history_ : eqsep.networks.History
+    history_ : eqsep.networks.TrainingHistory
         Losses and sigmas by epoch and member.
     head_ : Head
 

@@ -215,7 +215,7 @@ def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
     return Alarm(**values | {"verdict": verdict})
 
 
-class Encoded:
+class EncodingCache:
     """Stored rows as a model encodes them, cached: what it learns changes nothing of that."""
 
     def __init__(self, store: Store) -> None:
@@ -292,7 +292,7 @@ class Alarms:
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store, self._ledger = store, ledger
-        self._likeness, self.encoded = Likeness(), Encoded(store)
+        self._likeness, self.encoded = Likeness(), EncodingCache(store)
         self._named: tuple[Model | None, dict[int, Any]] = None, {}  # what a model said last
         self._refreshing = threading.Lock()  # once, not by every request that comes after a lesson
 
@@ -549,7 +549,7 @@ class Alarms:
     def forget_kept(self) -> None:
         """Drop rows from memory, once the store no longer has some of them."""
         self._named = None, {}
-        self._likeness, self.encoded = Likeness(), Encoded(self._store)
+        self._likeness, self.encoded = Likeness(), EncodingCache(self._store)
 
 
 def _rewriting(

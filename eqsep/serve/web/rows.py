@@ -69,7 +69,7 @@ class CheckedRows:
         return out
 
 
-class RowReader:
+class RowChecker:
     """Checks rows: each has every column of the fit, or null, and with windows, run and time."""
 
     def __init__(self, detector: Detector, limits: Limits) -> None:
@@ -164,7 +164,7 @@ def parsed(body: bytes, limits: Limits) -> Any:
         raise Invalid(f"Expected JSON in UTF-8: {error}.") from error
 
 
-def csv_rows(body: bytes, limits: Limits, *, reader: RowReader) -> CheckedRows:
+def csv_rows(body: bytes, limits: Limits, *, reader: RowChecker) -> CheckedRows:
     """Rows of CSV in UTF-8: names in the first line, commas between values."""
     try:
         lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
