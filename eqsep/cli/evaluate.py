@@ -36,7 +36,7 @@ from eqsep.tables import TableEncoder
 from eqsep.tables.reading import RowGroups, Table
 
 Parameters = dict[str, Any]
-_FEWEST = 2  # rows of a kind: one to train and one to test on
+_MIN_ROWS_OF_KIND = 2  # rows of a kind: one to train and one to test on
 
 
 @options.reads_tables
@@ -127,7 +127,7 @@ def evaluate_files(
     tested = _TestedRows.of(labels, settings["unlabelled"])
     texts = labels.texts[tested.places].tolist()
     kinds = np.array([tested.normal if text is None else text for text in texts])
-    scarce = [kind for kind, n in Counter(kinds.tolist()).items() if n < _FEWEST]
+    scarce = [kind for kind, n in Counter(kinds.tolist()).items() if n < _MIN_ROWS_OF_KIND]
     if scarce:
         warn(Note(f"Left out: {quoted(scarce)}, with one row each. An evaluation needs two."))
         kept = ~np.isin(kinds, scarce)

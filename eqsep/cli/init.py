@@ -57,7 +57,8 @@ _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of n
 _KNOWN_BEFORE = "Known before? Then remove this line"
 _SORTED = "rises or falls from row to row: a counter or time, or are the rows only sorted by it?"
 _LATER = "later rows lie beyond it; remove this line if it matters"
-_FIRST, _LAST = 0.2, 0.3  # what the place of texts adds to their likeness to labels
+# What the place of texts adds to their likeness to labels.
+_FIRST_BONUS, _LAST_BONUS = 0.2, 0.3
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _MANY_LABELS = 20  # kinds: more are less likely
@@ -126,7 +127,8 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}"
     for likeness, other in found[1 : _SHOWN_LABELS + 1]:
         kinds = _label_counts(other)
-        has_more = len(counts) == 2 < len(kinds) and likeness > _FIRST  # texts in the last column
+        # with texts in the last column
+        has_more = len(counts) == 2 < len(kinds) and likeness > _FIRST_BONUS
         if likeness > 1 or has_more or not (is_sure and labels):
             yield f"# CHECK: or label = {_quoted(other.name)}?  {_shown(kinds)}"
     if few and likely is not None and labels is None:
@@ -294,7 +296,8 @@ def _candidates(rows: Table, label: str | None) -> list[tuple[float, Column]]:
         return [(math.inf, column) for column in rows.columns if column.name == label]
     found = []
     for column in rows.columns:
-        place = _LAST * (column is rows.columns[-1]) or _FIRST * (column is rows.columns[0])
+        place = _LAST_BONUS * (column is rows.columns[-1])
+        place = place or _FIRST_BONUS * (column is rows.columns[0])
         likeness = _likeness(column, 0 if _may_be_group(column, rows.n_rows) else place)
         if likeness > 1 or (likeness > 0 and len(_label_counts(column)) <= _FEW_LABELS):
             found.append((likeness, column))
@@ -309,7 +312,7 @@ def _likeness(column: Column, place: float) -> float:
     words = name_words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
-        place = 0.1 * (place == _LAST) + 0.5 * named
+        place = 0.1 * (place == _LAST_BONUS) + 0.5 * named
         likeness = 2.0 * (named and counts.keys() == {"0", "1"})
     else:
         texts = {text for text in counts if folded(text) not in ("0", "false")}

@@ -51,12 +51,12 @@ _REASON = dict.fromkeys(("column", "value", "normal_value"), pa.string())
 _REASON |= {"contribution": pa.float64(), "usual": pa.bool_()}
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
-_KEPT = "kept: "  # before the names of columns that are kept, until they are written
-_AT_ONCE = 4  # pieces that are scored, each in a thread
+_PREFIX = "kept: "  # before the names of columns that are kept, until they are written
+_PIECES_IN_THREADS = 4  # pieces that are scored, each in a thread
 MOST = 2**20  # rows with verdicts in memory
 WORTH = 1 / 16  # the share of repeated rows below which looking them up does not pay
 _TEXTS = {pa.string(): np.int32, pa.large_string(): np.int64}
-_LONG = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
+_WIDE_TYPES = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
 _MISSING = np.uint64(1)
 VerdictColumns = dict[str, np.ndarray]
 
@@ -247,7 +247,7 @@ def _answers(
     placed = placed_pieces(
         model.plan, files, scorer.choose, layout=wanted.layout, bad_rows=wanted.bad_rows
     )
-    n = min(threads(), _AT_ONCE)
+    n = min(threads(), _PIECES_IN_THREADS)
     one_by_one = scorer.reader.looks_back or wanted.most is not None
     one_by_one |= model.score.backend is not NUMPY
     return starmap(scorer, placed) if one_by_one or n == 1 else _in_threads(scorer, placed, n)
@@ -278,9 +278,9 @@ def _kept(model: Model, there: Sequence[str], wanted: ScoreOptions) -> list[str]
 
 def _with_names(table: pa.Table) -> pa.Table:
     """The table with kept columns by their names; results of the same names get a prefix."""
-    kept = {name.removeprefix(_KEPT) for name in table.column_names if name.startswith(_KEPT)}
+    kept = {name.removeprefix(_PREFIX) for name in table.column_names if name.startswith(_PREFIX)}
     names = {name: f"eqsep_{name}" for name in kept}
-    return table.rename_columns([names.get(n, n.removeprefix(_KEPT)) for n in table.column_names])
+    return table.rename_columns([names.get(n, n.removeprefix(_PREFIX)) for n in table.column_names])
 
 
 class _Scorer:
@@ -303,7 +303,7 @@ class _Scorer:
     def __call__(self, name: str, table: pa.Table, before: int) -> ScoredRows:
         kept = self.kept or []
         first = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
-        first |= {f"{_KEPT}{column}": table.column(column) for column in kept}
+        first |= {f"{_PREFIX}{column}": table.column(column) for column in kept}
         types = _COLUMNS | (_KINDS if self.wanted.kinds else {})
         types |= _REASONS if self.wanted.explain else {}
         if not table.num_rows:
@@ -465,7 +465,7 @@ class VerdictCache:
                 and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type))
             ):
                 x = arrow_numbers(column)
-                mixed_numbers(x.astype(_LONG[x.dtype.kind]), self._factors, keys)
+                mixed_numbers(x.astype(_WIDE_TYPES[x.dtype.kind]), self._factors, keys)
             else:
                 return None
         return keys

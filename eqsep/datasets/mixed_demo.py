@@ -22,7 +22,7 @@ _SHOPPING = {
     "cash": (0.10, 4.4, 0.4, 0.0),
 }
 _COUNTRIES, _AT_HOME = ("DE", "AT", "FR", "NL", "PL"), (0.88, 0.04, 0.03, 0.03, 0.02)
-_FAR = ("BR", "ID", "US", "ZA")
+_FAR_COUNTRIES = ("BR", "ID", "US", "ZA")
 
 
 def make_mixed_demo(
@@ -136,7 +136,7 @@ _KINDS: dict[str, Callable[[int, Columns, Any], Columns]] = {
         "amount": 50.0 * rng.randint(2, 9, size=n),
         "items": np.ones(n),
         "distance_km": rng.uniform(4_000, 12_000, size=n).round(),
-        "country": rng.choice(np.array(_FAR, dtype=object), size=n),
+        "country": rng.choice(np.array(_FAR_COUNTRIES, dtype=object), size=n),
         **_by(n, purpose="cash", channel="atm"),
     },
     "money mule": lambda n, _, rng: {

@@ -41,7 +41,7 @@ LOOPS = {
     "medium": ("tank2_temperature", 0.08, 500.0),
     "product": ("tank2_level", -1.0, 600.0),
 }
-_HELD = [_PLACE[held] for held, _, _ in LOOPS.values()]
+_HELD_SENSORS = [_PLACE[held] for held, _, _ in LOOPS.values()]
 _GAIN = np.array([[gain] for _, gain, _ in LOOPS.values()])
 _RESET = np.array([[reset] for _, _, reset in LOOPS.values()])
 _MEDIUM = list(LOOPS).index("medium")
@@ -55,7 +55,7 @@ _PRODUCT_FILM, _MEDIUM_FILM, _WALL = 11.0, 9.5, 0.0167  # kW/K at 1 l/s, twice, 
 _EXCHANGER_LAG = 30.0
 _HEAT_CAPACITY, _LOSS = 4.18, 0.4  # kJ/(l K), kW/K
 _AREA = np.array([[1_500.0], [2_000.0]])  # litres a metre of level
-_LOWEST, _HIGHEST = 0.05, 3.0
+_LOWEST_LEVEL, _HIGHEST_LEVEL = 0.05, 3.0
 
 _STEPS_A_ROW = 3  # a row every 30 seconds
 _WARM_UP = 120  # rows before the first: an hour
@@ -277,7 +277,7 @@ class Plant:
 
     def control(self, reading: np.ndarray, setpoint: np.ndarray, fault: Values) -> None:
         """PI control, u = k (e + ∫ e dt / T), within 0 and 1; then the valves follow with a lag."""
-        error = _GAIN * (setpoint - reading[_HELD])
+        error = _GAIN * (setpoint - reading[_HELD_SENSORS])
         growth = STEP / _RESET * error
         growth[_MEDIUM] *= 1 + fault["oscillation"]
         self.integral = np.clip(self.integral + growth, 0.0, 1.0)
@@ -296,7 +296,7 @@ class Plant:
         carried = np.array([feed, transfer]) * (inlet - self.temperature)
         lost = _LOSS / _HEAT_CAPACITY * (self.temperature - now["ambient_temperature"])
         self.temperature = self.temperature + STEP * (carried - lost) / content
-        self.level = np.clip(self.level + STEP * gained / _AREA, _LOWEST, _HIGHEST)
+        self.level = np.clip(self.level + STEP * gained / _AREA, _LOWEST_LEVEL, _HIGHEST_LEVEL)
         towards = self._exchanged(now, flows, fault)
         self.outlet = self.outlet + STEP / _EXCHANGER_LAG * (towards - self.outlet)
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from eqsep.checks import DataWarning
-from eqsep.datasets import Table, make_mixed_demo
+from eqsep.datasets import LabelledTable, make_mixed_demo
 from eqsep.detector import Detector
 from eqsep.evaluation import OVERALL, anomaly_score, average_precision_by_kind, prevalence_by_kind
 from eqsep.evaluation.peers import PEERS, training_data
@@ -37,8 +37,8 @@ class PaymentsDemo:
     """All results of the demonstration."""
 
     detector: Detector
-    old: Table  # the payments that were learnt, with one kind of anomaly
-    new: Table
+    old: LabelledTable  # the payments that were learnt, with one kind of anomaly
+    new: LabelledTable
     contenders: tuple[PaymentsResult, ...]  # the detector first
     chance: tuple[float, ...]  # average precision of a random score, on seen and unseen kinds
     alarms: tuple[ExplainedAlarm, ...]  # the highest of each of some unseen kinds
@@ -89,7 +89,7 @@ def run_payments(
 
 
 def _others(
-    old: Table, new: Table, seed: int, on_step: Callable[[str], None]
+    old: LabelledTable, new: LabelledTable, seed: int, on_step: Callable[[str], None]
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The scores of methods for matrices of numbers, above 0 for an alarm."""
     encoder = TableEncoder().fit(old.X)
@@ -103,7 +103,7 @@ def _others(
 
 
 def _result(
-    method: str, score: np.ndarray, new: Table, *, promised: float | None = None
+    method: str, score: np.ndarray, new: LabelledTable, *, promised: float | None = None
 ) -> PaymentsResult:
     parts = [average_precision_by_kind(score[r], new.kind[r])[OVERALL] for r in _parts(new.kind)]
     is_normal, is_seen = new.kind == "normal", new.kind == SEEN

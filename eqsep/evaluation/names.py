@@ -21,7 +21,7 @@ from eqsep.progress import steps
 from eqsep.tables.reading import Table
 
 _BINS = 10  # of probabilities
-_FEWEST = 4  # rows of a kind: with fewer, it is neither divided nor left out
+_MIN_ROWS_OF_KIND = 4  # rows of a kind: with fewer, it is neither divided nor left out
 
 
 @dataclass(frozen=True)
@@ -289,8 +289,12 @@ def try_names(
         units = rng.permutation(np.unique(unit[kind == name]))
         first |= np.isin(unit, units[: len(units) // 2]) & (kind == name)
     parts = {name: (first[kind == name].sum(), (~first[kind == name]).sum()) for name in names}
-    known = [name for name, part in parts.items() if name != normal and min(part) >= _FEWEST // 2]
-    if not known or min(parts[normal]) < _FEWEST // 2:
+    known = [
+        name
+        for name, part in parts.items()
+        if name != normal and min(part) >= _MIN_ROWS_OF_KIND // 2
+    ]
+    if not known or min(parts[normal]) < _MIN_ROWS_OF_KIND // 2:
         return None
 
     def tried(learnt: list[str]) -> Names:

@@ -14,8 +14,8 @@ from eqsep.evaluation.kinds import check_share
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 KEPT, BROKEN, CANNOT_TELL = "kept", "broken", "cannot tell"
 _TAIL = 0.025  # beyond each end of an interval
-_SLIGHT = 0.001  # a chance below this is not worth mentioning
-_TOLERATED = 2  # times the promised rate: a promise is kept if the interval ends below
+_SLIGHT_CHANCE = 0.001  # a chance below this is not worth mentioning
+_TOLERATED_RATIO = 2  # times the promised rate: a promise is kept if the interval ends below
 _MOST_UNITS = 10**6  # rows or groups: more are never asked for
 
 
@@ -91,7 +91,7 @@ class PromiseVerdict:
         m = np.geomspace(n, max(_MOST_UNITS, 2 * n), 100).round()
         low, high = interval(m)
         broken = (low > rate) & ~by_luck(m)
-        settled = broken | ((low <= rate) & (high < _TOLERATED * rate))
+        settled = broken | ((low <= rate) & (high < _TOLERATED_RATIO * rate))
         if settled[0]:
             return cls(BROKEN, unit=unit, chance=chance) if broken[0] else cls(KEPT, unit=unit)
         if not settled.any():
@@ -106,7 +106,7 @@ class PromiseVerdict:
         return {KEPT: "good", BROKEN: "bad"}.get(self.word, "late")
 
     def __str__(self) -> str:
-        if self.word == BROKEN and self.chance >= _SLIGHT:
+        if self.word == BROKEN and self.chance >= _SLIGHT_CHANCE:
             tests = float(f"{1 / self.chance:.1g}")
             often = f"1 test in {tests:.0f} gives this many alarms"
             return f"{self.word}, or bad luck: if the promise holds, {often}"

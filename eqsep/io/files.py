@@ -46,10 +46,10 @@ _FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _FIRST_BYTES |= dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "sheet")  # a zip, or older
 _TYPES = {"number": pa.float64(), "duration": pa.float64()}  # of text that is written plainly
 _TYPES |= {"date": pa.timestamp("us"), "boolean": pa.bool_()}
-_USUAL = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare types
-_FIRST = 1000  # rows that are looked at before all of them
-_WIDE = 5  # times as many columns as rows
-_FEW = 20  # distinct values; in a column of numbers or dates, one of them has a digit
+_USUAL_TYPES = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare types
+_FIRST_ROWS = 1000  # rows that are looked at before all of them
+_COLUMNS_PER_ROW = 5  # times as many columns as rows
+_DISTINCT_TRIED = 20  # distinct values; in a column of numbers or dates, one of them has a digit
 _FEW_WORDS = 5  # of a column that are proposed as missing values
 _SCORED = ["score", "p_value", "alarm", "kind"]  # columns of scores that eqsep wrote
 _LONGEST_HEADER = 2**20  # bytes
@@ -207,7 +207,7 @@ def whole(
     if for_fit and not table.num_rows:
         raise no_rows(paths)
     without_names = table.column_names[:2] == ["c1", "c2"]
-    if without_names and table.num_columns > _WIDE * max(table.num_rows, 10):
+    if without_names and table.num_columns > _COLUMNS_PER_ROW * max(table.num_rows, 10):
         size = f"{table.num_columns:,} columns without names and only {table.num_rows:,} rows"
         note(f"The table has {size}. If each column is a sample, transpose it first.")
     return table
@@ -317,8 +317,8 @@ class ArrowFile:
 
     def _checked(self, table: pa.Table) -> pa.Table:
         for i, field in enumerate(table.schema):
-            if field.type in _USUAL:
-                column = table.column(i).cast(_USUAL[field.type])
+            if field.type in _USUAL_TYPES:
+                column = table.column(i).cast(_USUAL_TYPES[field.type])
                 table = table.set_column(i, field.name, column)
             value = getattr(field.type, "value_type", field.type)
             if "string" in str(value):
@@ -382,7 +382,10 @@ def _note_same(table: pa.Table) -> None:
     """Note the columns without a value, or with the same one in all rows."""
     empty, constant = list[str](), list[str]()
     for name, column in zip(table.schema.names, table.columns, strict=True):
-        if len(pc.unique(column.slice(0, _FIRST))) == 1 and len(found := pc.unique(column)) == 1:
+        if (
+            len(pc.unique(column.slice(0, _FIRST_ROWS))) == 1
+            and len(found := pc.unique(column)) == 1
+        ):
             (constant if found[0].is_valid else empty).append(name)
     if empty:
         note(f"Empty columns: {quoted(empty)}.")
@@ -396,7 +399,7 @@ def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Itera
         if not pa.types.is_string(field.type) or field.name in categorical:
             continue
         values = pc.unique(table.column(field.name).drop_null())
-        if not pc.any(pc.match_substring_regex(values[:_FEW], r"\d")).as_py():
+        if not pc.any(pc.match_substring_regex(values[:_DISTINCT_TRIED], r"\d")).as_py():
             continue
         texts = values.to_pylist()
         found = {"numbers": strange_numbers(texts), "dates": strange_dates(texts)}

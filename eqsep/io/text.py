@@ -41,16 +41,16 @@ from eqsep.progress import reporter
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
 ROWS_AT_ONCE = 8192
-_AT_ONCE = 3  # blocks that are parsed in parallel
+_PARALLEL_BLOCKS = 3  # blocks that are parsed in parallel
 _ASCII = 128
 BLOCK = 2**20  # bytes that are parsed at once
 LARGEST_BLOCK = 2**22  # bytes of a block of whole lines, in the long run
-_MOST_JSON = 2**25  # bytes of JSON lines
+_MAX_JSON_BYTES = 2**25  # bytes of JSON lines
 _TRUTHS = {True: "true", False: "false"}
 RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_SHOWN = 80  # characters of a row
-_MOST = 0.1  # the largest share of distinct values that are set aside as mistakes
+_CHARACTERS_SHOWN = 80  # characters of a row
+_MAX_SHARE_OF_MISTAKES = 0.1  # the largest share of distinct values that are set aside as mistakes
 
 
 class BadRows:
@@ -193,7 +193,7 @@ def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) 
     if line is not None:
         place, text = f"{name}, line {line[0]}", line[1]
     return UserError(
-        f"{place}: expected {expected} values, got {got}: {text[:_SHOWN]!r}.",
+        f"{place}: expected {expected} values, got {got}: {text[:_CHARACTERS_SHOWN]!r}.",
         hint="Correct it, or set such rows aside: bad_rows=FILE.",
         topic="ragged_row",
     )
@@ -203,7 +203,7 @@ def no_numbers(column: Any) -> Any:
     """A mask of the values that are not numbers if nearly all others are; else None."""
     values = pc.unique(column.drop_null()).to_pylist()
     others = strange_numbers(values)
-    if not others or len(others) > _MOST * len(values):
+    if not others or len(others) > _MAX_SHARE_OF_MISTAKES * len(values):
         return None
     return pc.is_in(column, value_set=pa.array(others, column.type))
 
@@ -259,12 +259,12 @@ class CsvFile:
     def _blocks(self, columns: Sequence[str]) -> Generator[pa.Table, None, bytes]:
         """Parse lines in parallel up to a quote, in which a line may end; return what is left."""
         waiting, rest, end, size = deque[Future[pa.Table]](), b"", 1, BLOCK
-        with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
+        with ThreadPoolExecutor(1 + _PARALLEL_BLOCKS) as pool:
             reading = pool.submit(streams.read_fully, self.rows, size)
             try:
                 while end:
                     wait({reading, *islice(waiting, 1)}, return_when=FIRST_COMPLETED)
-                    if waiting and (waiting[0].done() or len(waiting) > _AT_ONCE):
+                    if waiting and (waiting[0].done() or len(waiting) > _PARALLEL_BLOCKS):
                         yield waiting.popleft().result()
                     elif reading.done():
                         block = reading.result()
@@ -533,7 +533,7 @@ def _json_rows(
                 raise error.at(f"Line {number} of {name}") from error
             bad.add(name, number, str(error), decoded(line).strip())
         size += len(line)
-        if len(rows) >= ROWS_AT_ONCE or size > _MOST_JSON:
+        if len(rows) >= ROWS_AT_ONCE or size > _MAX_JSON_BYTES:
             yield rows
             rows, size = [], 0
     yield rows

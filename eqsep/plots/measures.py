@@ -15,7 +15,7 @@ from eqsep.evaluation import OVERALL, Curve, MeasuredPromise, Reliability, Score
 from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, Display, Style, as_text, below, frame, looks
 
 _HEIGHT = 0.82  # of the highest bar, where kinds are one apart
-_SMALL: Style = {"fontsize": "small", "color": INK}
+_SMALL_TEXT: Style = {"fontsize": "small", "color": INK}
 _DOTS: Style = {"color": NORMAL_COLOUR, "marker": "o", "markersize": 5, "linestyle": "none"}
 
 
@@ -147,7 +147,7 @@ class ScoreHistogramDisplay(Display):
             )
             if self.histogram.threshold is not None:
                 share, at = f"{self.histogram.above[name]:.1%}", (1.01, base + 0.2)
-                self.ax_.annotate(share, at, xycoords=("axes fraction", "data"), **_SMALL)
+                self.ax_.annotate(share, at, xycoords=("axes fraction", "data"), **_SMALL_TEXT)
         self.threshold_ = self._threshold()
         self.ax_.set_yticks([0.3 - i for i in range(len(kinds))], [self._named(k) for k in kinds])
         self.ax_.set(ylim=(-len(kinds) + 0.9, 1.0), xlim=(edges[0], edges[-1]))
@@ -164,10 +164,10 @@ class ScoreHistogramDisplay(Display):
         at = self.histogram.threshold
         if at is None:
             return None
-        self.ax_.annotate("above it", (1.01, 1.0), xycoords="axes fraction", **_SMALL)
+        self.ax_.annotate("above it", (1.01, 1.0), xycoords="axes fraction", **_SMALL_TEXT)
         side = "right" if at > self.histogram.edges[[0, -1]].mean() else "left"  # not over words
         where: Style = {"xycoords": ("data", "axes fraction"), "ha": side}
-        self.ax_.annotate(f" threshold {at:.3f} ", (at, 1.0), **where, **_SMALL)
+        self.ax_.annotate(f" threshold {at:.3f} ", (at, 1.0), **where, **_SMALL_TEXT)
         return self.ax_.axvline(at, color=INK, linestyle="--", linewidth=1.1)
 
 

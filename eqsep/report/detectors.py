@@ -32,7 +32,7 @@ from eqsep.report.reasons import (
 )
 from eqsep.tables.reading import read_table
 
-_FEW = 30  # rows of a kind: fewer teach little
+_MIN_LEARNT = 30  # rows of a kind: fewer teach little
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class DetectorReport:
     @property
     def few_copied(self) -> list[str]:
         """The kinds of which a copy with so few rows misses some, and the detector fewer."""
-        few = {kind for kind, (copy, own) in self.copied.items() if copy < min(own, _FEW)}
+        few = {kind for kind, (copy, own) in self.copied.items() if copy < min(own, _MIN_LEARNT)}
         measured = *self.measured.seen, *self.measured.unseen
         return [one.kind for one in measured if one.kind in few and one.caught < 1]
 

@@ -14,9 +14,10 @@ from eqsep.tables.reading import Table
 
 _DIGITS = 3  # of numbers that are shown
 _ALARMS, _REASONS = 12, 4  # alarms that are explained, and columns that are named for each
-_SOON = 3.0  # ranges beyond the learnt rows that a column which moves on will reach
+_RANGES_REACHED_SOON = 3.0  # ranges beyond the learnt rows that a column which moves on will reach
 _STYLES = {"later rows": "bad", "no": "bad", "close": "good"}  # of verdicts; others are late
-_MOST, _SHOWN = 12, 10  # columns that are shown at once; of more than these, so many
+_MAX_COLUMNS_SHOWN = 12  # all of so many columns are shown
+_COLUMNS_SHOWN_OF_MORE = 10
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,11 @@ def column_verdicts(
     for one in closedness:
         moves = reads.get(one.column) == "dates" or one.column in counting  # with time
         sides = [end for end in one.ends if end.where in ("above", "below") and end.rings]
-        ways = [end.where for end in sides if end.beyond is not None and end.beyond <= _SOON]
+        ways = [
+            end.where
+            for end in sides
+            if end.beyond is not None and end.beyond <= _RANGES_REACHED_SOON
+        ]
         outgrown = ways[-1] if moves and ways else None
         if outgrown == "below" and one.column not in counting:
             outgrown = None  # dates never go back
@@ -159,8 +164,8 @@ def column_verdicts(
 
 def that_matter(columns: Sequence[ColumnVerdict]) -> tuple[ColumnVerdict, ...]:
     """All columns if they are few; else the ten that matter most: first those that rows outgrow."""
-    if len(columns) <= _MOST:
+    if len(columns) <= _MAX_COLUMNS_SHOWN:
         return tuple(columns)
     order = ("later rows", "no", "one side", "late", "no, where missing", "close")
     chosen = sorted(columns, key=lambda c: (not c.outgrown, -c.weight, order.index(c.word)))
-    return tuple(chosen[:_SHOWN])
+    return tuple(chosen[:_COLUMNS_SHOWN_OF_MORE])

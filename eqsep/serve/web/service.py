@@ -38,7 +38,7 @@ _FIGURES = (  # of a model: the last is an attribute of its watch
 _FRESH = 5.0  # seconds for which figures of the store are shown again
 PATIENCE = 0.002  # seconds without another request after which a batch is not waited with
 _MOST_PATIENT = 8  # such times that a batch waits at most
-_SHORT = 2**15  # bytes that are decoded in less time than another thread takes to begin
+_SHORT_BODY = 2**15  # bytes that are decoded in less time than another thread takes to begin
 _DECODERS = 2  # longer bodies that are decoded at a time
 Decoded = TypeVar("Decoded")
 
@@ -257,7 +257,7 @@ class Service:
 
     async def decoded(self, body: bytes | None, decode: Callable[[], Decoded]) -> Decoded:
         """What a body says; long ones, which may take many times their bytes, few at a time."""
-        if body is not None and len(body) <= _SHORT:
+        if body is not None and len(body) <= _SHORT_BODY:
             return decode()
         return await asyncio.get_running_loop().run_in_executor(self._decoders, decode)
 
