@@ -29,13 +29,15 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from eqsep import KernelEqualitySeparator
-from eqsep.datasets import Split, load_nsl_kdd
+from eqsep.datasets import TrainTestSplit, load_nsl_kdd
 from eqsep.evaluation import average_precision_by_kind
 
 PRINTED = ["dos", "probe", "privilege", "access", "overall"]
 
 
-def sample(split: Split, n: int | None, scaling: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sample(
+    split: TrainTestSplit, n: int | None, scaling: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """n training rows (None: all), 1 where they are anomalous, and the test rows, scaled."""
     total = len(split.X_train)
     some = np.random.default_rng(0).choice(total, total if n is None else n, replace=False)

@@ -23,7 +23,7 @@ SHEETS = dict.fromkeys(("xlsx", "xlsm", "xls", "xlsb", "ods"), "sheet")  # likew
 ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _PART = re.compile(r"\.eqsep-[0-9a-f]{16}\.part")
 _unfinished: set[Path] = set()  # files that are being written
-_YOUNG = 60.0  # seconds in which a file that is being written may not be locked yet
+_UNLOCKED_SECONDS = 60.0  # seconds in which a file that is being written may not be locked yet
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
@@ -92,7 +92,10 @@ def _remove_abandoned(folder: Path) -> None:
     """Remove the unfinished files of processes that have ended: nobody has locked them."""
     for path in folder.glob(".eqsep-*.part"):
         with suppress(OSError):
-            if not _PART.fullmatch(path.name) or time.time() - path.stat().st_mtime < _YOUNG:
+            if (
+                not _PART.fullmatch(path.name)
+                or time.time() - path.stat().st_mtime < _UNLOCKED_SECONDS
+            ):
                 continue
             with path.open("r+b") as file:
                 _lock(file)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
-from eqsep.datasets import Split
+from eqsep.datasets import TrainTestSplit
 from paper.cells import Skipped
 
 
@@ -18,7 +18,7 @@ def loaded(load: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         raise Skipped(str(error)) from error
 
 
-def scaled(split: Split, *, random_state: int = 0) -> Split:
+def scaled(split: TrainTestSplit, *, random_state: int = 0) -> TrainTestSplit:
     """The training rows in random order, all columns standardised by them.
 
     The scaling is scikit-learn's, which leaves a column that is constant in training as it is; the
@@ -26,7 +26,7 @@ def scaled(split: Split, *, random_state: int = 0) -> Split:
     """
     order = np.random.default_rng(random_state).permutation(len(split.X_train))
     scaling = StandardScaler().fit(split.X_train)
-    return Split(
+    return TrainTestSplit(
         X_train=scaling.transform(split.X_train[order]),
         kind_train=split.kind_train[order],
         X_test=scaling.transform(split.X_test),
@@ -35,9 +35,9 @@ def scaled(split: Split, *, random_state: int = 0) -> Split:
     )
 
 
-def first_rows(split: Split, n: int) -> Split:
+def first_rows(split: TrainTestSplit, n: int) -> TrainTestSplit:
     """At most `n` training rows: the first ones, which are in random order."""
-    return Split(
+    return TrainTestSplit(
         X_train=split.X_train[:n],
         kind_train=split.kind_train[:n],
         X_test=split.X_test,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
-from eqsep.datasets import Split
+from eqsep.datasets import TrainTestSplit
 from eqsep.evaluation import anomaly_score, average_precision_by_kind
 from eqsep.evaluation.kinds import metric_by_kind
 from paper.cells import seeds_of
@@ -39,7 +39,7 @@ def areas_of_normal(score: np.ndarray, y: np.ndarray, *, name: str = "normal") -
 
 
 def areas_over_draws(
-    draw: Callable[..., Split], make: Callable[[int], Any], *, n_seeds: int
+    draw: Callable[..., TrainTestSplit], make: Callable[[int], Any], *, n_seeds: int
 ) -> dict[str, list[float]]:
     """`areas_of_normal` on the test rows of a problem drawn anew for each seed, one for each."""
 
@@ -146,7 +146,7 @@ def axes(low: float, high: float, size: int) -> tuple[np.ndarray, np.ndarray]:
     return xx0, xx1
 
 
-def drawn_rows(split: Split) -> dict[str, Any]:
+def drawn_rows(split: TrainTestSplit) -> dict[str, Any]:
     """The rows of both parts with their kinds, to draw on the grid."""
     X = np.concatenate([split.X_train, split.X_test])
     kind = np.concatenate([split.kind_train, split.kind_test])

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from eqsep.datasets import Split, make_gaussians
+from eqsep.datasets import TrainTestSplit, make_gaussians
 from eqsep.evaluation import anomaly_score
 from eqsep.evaluation.peers import PEERS
 from eqsep.separators.negative_sampling import NegativeSampling
@@ -92,7 +92,7 @@ def circle_svm(*, nu: float) -> Any:
     return Unlabelled(PEERS["one-class SVM"].build(nu=nu))
 
 
-def nsl_kdd_rbf(split: Split, *, precision: str) -> np.ndarray:
+def nsl_kdd_rbf(split: TrainTestSplit, *, precision: str) -> np.ndarray:
     """RBF networks on NSL-KDD."""
     cell = Cell("nsl_kdd", "NSL-KDD", "RS", seeds=SEEDS)
     with narrow_layers_allowed():
@@ -100,7 +100,7 @@ def nsl_kdd_rbf(split: Split, *, precision: str) -> np.ndarray:
     return member_scores(model, split.X_test, protocol=PRECISIONS[precision]).T
 
 
-def nsl_kdd_sampled(split: Split, *, stratify: bool) -> np.ndarray:
+def nsl_kdd_sampled(split: TrainTestSplit, *, stratify: bool) -> np.ndarray:
     """ES-NS on NSL-KDD, stopped on held-out rows of both classes by their shares, or as drawn."""
     network = separator(
         Cell("nsl_kdd", "NSL-KDD", "ES-NS", seeds=SEEDS), NETWORKS["ES-NS"], stratify=stratify
@@ -111,7 +111,7 @@ def nsl_kdd_sampled(split: Split, *, stratify: bool) -> np.ndarray:
     return member_scores(model, split.X_test, protocol="paper").T
 
 
-def nsl_kdd_sad(split: Split, **settings: Any) -> np.ndarray:
+def nsl_kdd_sad(split: TrainTestSplit, **settings: Any) -> np.ndarray:
     """Deep SAD on NSL-KDD, with these settings."""
     plan = training(epochs=500, learning_rate=3e-4)
     model = deep_sad(n_members=SEEDS, pretraining=plan, training=plan, random_state=0, **settings)
@@ -120,14 +120,14 @@ def nsl_kdd_sad(split: Split, **settings: Any) -> np.ndarray:
 
 
 def thyroid_network(
-    split: Split, *, layout: Layout, precision: str = "single precision"
+    split: TrainTestSplit, *, layout: Layout, precision: str = "single precision"
 ) -> np.ndarray:
     """Networks of a layout on thyroid."""
     model = thyroid.fitted(Cell("thyroid", "thyroid", "", seeds=SEEDS), layout, split)
     return member_scores(model, split.X_test, protocol=PRECISIONS[precision]).T
 
 
-def from_starts(split: Split, *, seed: int, sigma: str, **search: Any) -> np.ndarray:
+def from_starts(split: TrainTestSplit, *, seed: int, sigma: str, **search: Any) -> np.ndarray:
     """The equality separator of the Gaussians by the logistic loss, from other starts."""
     model = equality("LL", sigma=float(sigma), protocol="paper")(seed).set_params(**search)
     return anomaly_score(model.fit(split.X_train, split.y_train), split.X_test)[None]

@@ -100,7 +100,7 @@ def write_classes(tmp_path):
 @pytest.fixture
 def small_split():
     """Rows with the kinds of NSL-KDD: attacks of the seen kind lie to one side, others around."""
-    from eqsep.datasets import Split
+    from eqsep.datasets import TrainTestSplit
 
     rng = np.random.default_rng(0)
 
@@ -113,7 +113,7 @@ def small_split():
 
     X_train, kind_train = rows({"normal": 60, "dos": 40})
     X_test, kind_test = rows({"normal": 30, "dos": 20, "probe": 12, "privilege": 5, "access": 12})
-    return Split(
+    return TrainTestSplit(
         X_train=X_train,
         kind_train=kind_train,
         X_test=X_test,

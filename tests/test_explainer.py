@@ -15,7 +15,7 @@ from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
 from eqsep.detector.explainer import Explainer, Explanation, Reason
 from eqsep.report.page import _environment
-from eqsep.report.reasons import Alarm
+from eqsep.report.reasons import ExplainedAlarm
 
 NUMBERS = {
     "amount": 1e6,
@@ -216,7 +216,7 @@ def test_likeness_is_shown_to_the_kind_that_is_named(name, shown, monkeypatch):
     model = SimpleNamespace(kinds=("fog", "rain"), explain=lambda *_, **__: [why])
     (text,) = _explained(model, [(0.9, name, f"row 1: alarm, {name}", None)], top=1)
     card = _environment().get_template("words.html.jinja").module.alarm_card
-    page = card(Alarm(row="row 1", label="rain", name=name, p_value=0.1, explanation=why))
+    page = card(ExplainedAlarm(row="row 1", label="rain", name=name, p_value=0.1, explanation=why))
     assert ("likeness to fog" in text) == ("likeness to fog" in page) == shown
 
 
@@ -232,7 +232,9 @@ def test_a_column_without_a_name_is_called_so():
     why = Explanation(0.9, 0.1, (Reason("", "9", "1", 0.8),), 0.0, {"": "1"}, None, 0.0)
     assert "+0.800  (no name) = 9 (normal: 1)" in str(why)
     card = _environment().get_template("words.html.jinja").module.alarm_card
-    page = card(Alarm(row="row 1", label="rain", name="unseen", p_value=0.1, explanation=why))
+    page = card(
+        ExplainedAlarm(row="row 1", label="rain", name="unseen", p_value=0.1, explanation=why)
+    )
     assert '<th scope="row">(no name)</th>' in page
 
 

@@ -13,9 +13,9 @@ from eqsep.networks import (
     Bump,
     Data,
     Hidden,
-    LeakyReLU,
+    LeakyReLULayer,
     Linear,
-    RadialBasis,
+    RadialBasisLayer,
     Training,
     build_separator,
     member_streams,
@@ -73,7 +73,7 @@ def fitted(k, *, hidden=None, head=HEADS[0], members=None, **plan):
     return network, history
 
 
-@pytest.mark.parametrize("make", [Linear, RadialBasis], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("make", [Linear, RadialBasisLayer], ids=lambda m: m.__name__)
 def test_each_member_is_the_layer_without_a_member_axis(make):
     together = make(D, 2, members=streams())
     x = drawn(N, K, D)
@@ -85,13 +85,13 @@ def test_each_member_is_the_layer_without_a_member_axis(make):
         assert_allclose(out[:, i].detach(), alone(x[:, i]).detach(), atol=1e-5)
 
 
-@pytest.mark.parametrize("make", [Linear, RadialBasis], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("make", [Linear, RadialBasisLayer], ids=lambda m: m.__name__)
 def test_a_shared_input_is_the_same_input_for_every_member(make):
     layer, x = make(D, 2, members=streams()), drawn(N, 1, D)
     assert_allclose(layer(x).detach(), layer(x.repeat(1, K, 1)).detach(), atol=1e-5)
 
 
-@pytest.mark.parametrize("make", [Linear, RadialBasis], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("make", [Linear, RadialBasisLayer], ids=lambda m: m.__name__)
 def test_members_are_counted_or_brought_with_their_streams(make):
     counted, x = make(D, 2, n_members=K), drawn(N, 1, D)
     assert counted(x).shape == (N, K, 2)
@@ -105,7 +105,7 @@ def test_members_are_counted_or_brought_with_their_streams(make):
 
 def test_all_layers_take_n_members_and_go_on_one_another():
     layers = nn.Sequential(
-        RadialBasis(D, 5, n_members=K),
+        RadialBasisLayer(D, 5, n_members=K),
         BatchNorm(5, n_members=K),
         Linear(5, 2, n_members=K),
         Bump(learn_sigma=True, n_members=K),
@@ -128,10 +128,10 @@ def test_batch_normalisation_follows_radial_units_and_goes_before_other_activati
 
 
 def test_the_radial_basis_layer_is_the_formula():
-    layer, x = RadialBasis(D, 2), drawn(N, D)
+    layer, x = RadialBasisLayer(D, 2), drawn(N, D)
     square = ((x[:, :, None] - layer.centre) ** 2).sum(dim=1)
     assert_allclose(layer(x).detach(), torch.exp(-square).detach(), atol=1e-6)
-    distance = RadialBasis(D, 2, distance=True)
+    distance = RadialBasisLayer(D, 2, distance=True)
     distance.load_state_dict(layer.state_dict())
     assert_allclose(distance(x).detach(), square.sqrt().detach(), rtol=1e-4)
 
@@ -148,7 +148,9 @@ def test_a_bump_goes_into_anybodys_model_and_learns_its_width():
 
 
 def test_leaky_relu_keeps_its_leak():
-    assert_allclose(LeakyReLU(activations.LeakyReLU(0.1))(torch.tensor([-1.0, 2.0])), [-0.1, 2.0])
+    assert_allclose(
+        LeakyReLULayer(activations.LeakyReLU(0.1))(torch.tensor([-1.0, 2.0])), [-0.1, 2.0]
+    )
 
 
 def test_batch_norm_is_torchs_for_every_member():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from eqsep.activations import GaussianBump
-from eqsep.datasets import Split
+from eqsep.datasets import TrainTestSplit
 from paper.cells import Cell, Results, write_result
 from paper.claims import CLAIMS, STUDIES, cross_validation, variants, wide_gaussians
 from paper.claims.claim import tell
@@ -25,7 +25,7 @@ def few_rows(monkeypatch):
     rng = np.random.default_rng(0)
     kind = np.repeat(["normal", "dos"], [30, 20])
     X = rng.normal(size=(50, 5)) + 2 * (kind == "dos")[:, None]
-    split = Split(
+    split = TrainTestSplit(
         X_train=X, kind_train=kind, X_test=X, kind_test=kind, feature_names=tuple("abcde")
     )
     monkeypatch.setattr(variants, "data", lambda protocol: split)  # noqa: ARG005

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eqsep.datasets import Split
-from eqsep.datasets.records import Table as DataTable
+from eqsep.datasets import TrainTestSplit
+from eqsep.datasets.records import LabelledTable as DataTable
 from paper import methods, networks, runner
 from paper.cells import Cell, Results, Skipped
 from paper.comparison import compare
@@ -82,7 +82,7 @@ def test_the_share_of_silent_rows_is_told_of_rbf_networks(small_split, monkeypat
     monkeypatch.setattr(nsl_kdd_networks, "QUICK_EPOCHS", 1)
     cell = Cell("nsl_kdd", "NSL-KDD", "RS", seeds=1, quick=True)
     near = nsl_kdd_networks.measure_networks(cell, small_split)
-    far = Split(
+    far = TrainTestSplit(
         X_train=small_split.X_train,
         kind_train=small_split.kind_train,
         X_test=small_split.X_test + 50,

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from eqsep.datasets import Split, Table
+from eqsep.datasets import LabelledTable, TrainTestSplit
 from eqsep.datasets.records import for_protocol
 
 
@@ -17,7 +17,7 @@ def split_of(**changes):
         "kind_test": np.array(["flood", "normal"]),
         "feature_names": ["a", "b"],
     }
-    return Split(**fields | changes)
+    return TrainTestSplit(**fields | changes)
 
 
 def test_y_is_one_exactly_where_the_kind_is_not_normal():
@@ -50,7 +50,9 @@ def test_an_unknown_protocol_names_the_known_ones():
 
 
 def test_y_of_a_table_is_one_exactly_where_the_kind_is_not_normal():
-    table = Table(X=np.zeros((3, 1)), kind=["normal", "scan", "normal"], feature_names=["a"])
+    table = LabelledTable(
+        X=np.zeros((3, 1)), kind=["normal", "scan", "normal"], feature_names=["a"]
+    )
     assert table.y.tolist() == [0, 1, 0]
     assert table.feature_names == ("a",)
     with pytest.raises(FrozenInstanceError):
@@ -58,17 +60,19 @@ def test_y_of_a_table_is_one_exactly_where_the_kind_is_not_normal():
 
 
 def test_a_row_of_a_table_without_a_kind_is_refused():
-    with pytest.raises(ValueError, match=r"Table expects one kind .*X has 2 rows, kind has 1"):
-        Table(X=np.zeros((2, 1)), kind=["normal"], feature_names=["a"])
+    with pytest.raises(
+        ValueError, match=r"LabelledTable expects one kind .*X has 2 rows, kind has 1"
+    ):
+        LabelledTable(X=np.zeros((2, 1)), kind=["normal"], feature_names=["a"])
 
 
 def test_groups_and_times_are_kept_and_there_is_one_for_each_row():
     rows = {"X": np.zeros((2, 1)), "kind": ["normal", "scan"], "feature_names": ["a"]}
-    assert Table(**rows).groups is None
-    assert Table(**rows).time is None
-    table = Table(**rows, groups=[7, 7], time=[0, 1])
+    assert LabelledTable(**rows).groups is None
+    assert LabelledTable(**rows).time is None
+    table = LabelledTable(**rows, groups=[7, 7], time=[0, 1])
     assert table.groups.tolist() == [7, 7]
     assert table.time.tolist() == [0, 1]
     for name, noun in (("groups", "group"), ("time", "time")):
         with pytest.raises(ValueError, match=f"one {noun} for each row: .* {name} has 3"):
-            Table(**rows, **{name: [1, 2, 3]})
+            LabelledTable(**rows, **{name: [1, 2, 3]})

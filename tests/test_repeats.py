@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from eqsep.cli import score as repeating
-from eqsep.cli.score import Repeats
+from eqsep.cli.score import VerdictCache
 from eqsep.tables.reading import UnreadableError
 
 
@@ -50,7 +50,7 @@ def random_rows(rng, n, *, of):
 
 def test_all_pieces_are_told_as_they_are_alone():
     rng, lengths = np.random.default_rng(0), Lengths()
-    repeats = Repeats(lengths)
+    repeats = VerdictCache(lengths)
     pieces = [random_rows(rng, 200, of=9) for _ in range(8)]
     for piece in pieces:
         assert told(repeats, piece) == plainly(piece)
@@ -59,7 +59,7 @@ def test_all_pieces_are_told_as_they_are_alone():
 
 def test_rows_are_counted_by_the_columns_that_are_scored():
     lengths = Lengths()
-    repeats = Repeats(lambda rows: lengths(rows.select(["b"])))
+    repeats = VerdictCache(lambda rows: lengths(rows.select(["b"])))
     table = pa.table({"id": ["1", "2", "3"], "b": ["u", "v", "u"]})
     assert told(repeats, table, ["b"])["length"] == [1, 1, 1]
     assert lengths.asked == 2
@@ -67,12 +67,12 @@ def test_rows_are_counted_by_the_columns_that_are_scored():
 
 def test_nothing_is_not_an_empty_text():
     table = pa.table({"a": pa.array(["", None, ""])})
-    assert told(Repeats(Lengths()), table) == plainly(table)
+    assert told(VerdictCache(Lengths()), table) == plainly(table)
 
 
 def test_the_same_text_of_a_file_that_is_written_otherwise_is_another_value():
     lengths = Lengths()
-    repeats = Repeats(lengths)
+    repeats = VerdictCache(lengths)
     for written in (None, {"decimal": ","}):
         field = pa.field("a", pa.string(), metadata=written)
         told(repeats, pa.table([pa.array(["1,5"])], schema=pa.schema([field])))
@@ -81,7 +81,7 @@ def test_the_same_text_of_a_file_that_is_written_otherwise_is_another_value():
 
 def test_columns_in_several_chunks_and_parts_of_tables_are_the_same_rows():
     lengths = Lengths()
-    repeats, whole = Repeats(lengths), pa.table({"a": ["p", "q", "r", "p"]})
+    repeats, whole = VerdictCache(lengths), pa.table({"a": ["p", "q", "r", "p"]})
     told(repeats, whole)
     chunked = pa.concat_tables([whole.slice(2), whole.slice(1, 2)])
     assert told(repeats, chunked) == plainly(chunked)
@@ -90,7 +90,7 @@ def test_columns_in_several_chunks_and_parts_of_tables_are_the_same_rows():
 
 def test_what_has_no_key_is_scored_each_time():
     lengths = Lengths()
-    repeats, table = Repeats(lengths), pa.table({"a": pa.array([[1], [1]])})
+    repeats, table = VerdictCache(lengths), pa.table({"a": pa.array([[1], [1]])})
     assert told(repeats, table) == plainly(table)
     assert lengths.asked == 2
 
@@ -98,7 +98,7 @@ def test_what_has_no_key_is_scored_each_time():
 def test_without_room_looking_goes_on_where_rows_come_again(monkeypatch):
     monkeypatch.setattr(repeating, "MOST", 4)
     lengths = Lengths()
-    repeats, few = Repeats(lengths), pa.table({"a": list("abcd")})
+    repeats, few = VerdictCache(lengths), pa.table({"a": list("abcd")})
     for _ in range(3):
         assert told(repeats, few) == plainly(few)
     assert lengths.asked == 4
@@ -110,7 +110,7 @@ def test_without_room_looking_goes_on_where_rows_come_again(monkeypatch):
 def test_without_room_and_without_repeats_nothing_is_looked_up(monkeypatch):
     monkeypatch.setattr(repeating, "MOST", 4)
     lengths = Lengths()
-    repeats = Repeats(lengths)
+    repeats = VerdictCache(lengths)
     for start in (0, 100, 200):
         told(repeats, pa.table({"a": [str(i) for i in range(start, start + 50)]}))
     again = pa.table({"a": ["0", "0"]})
@@ -119,7 +119,7 @@ def test_without_room_and_without_repeats_nothing_is_looked_up(monkeypatch):
 
 
 def test_an_error_names_the_row_of_the_piece():
-    repeats = Repeats(Lengths())
+    repeats = VerdictCache(Lengths())
     told(repeats, pa.table({"a": ["u", "v"]}))
     with pytest.raises(UnreadableError) as error:
         told(repeats, pa.table({"a": ["u", "u", "v", "bad"]}))

@@ -9,7 +9,7 @@ from invoking import CliRunner
 from report_page import Page
 
 from eqsep.cli import app
-from eqsep.evaluation import Promise
+from eqsep.evaluation import MeasuredPromise
 from eqsep.labels import WITHOUT
 from eqsep.report.measured import Workload, workload
 
@@ -87,7 +87,7 @@ def test_rows_without_a_label_count_as_normal_in_the_work():
     learnt = SimpleNamespace(
         rate=0.01, promised=True, counts={"normal": 500, WITHOUT: 400, "hot": 100}
     )
-    promise = Promise(
+    promise = MeasuredPromise(
         rate=0.01, rows=500, alarms=12, low=0.01, high=0.04, rank=2, held_out=199, confidence=0.95
     )
     hot = SimpleNamespace(kind="hot", caught=0.5)

@@ -13,7 +13,7 @@ from served import GOOD, machine_rows, small_detector
 from eqsep import Detector
 from eqsep.errors import UserError
 from eqsep.serve.web.limits import Limits, TooMany
-from eqsep.serve.web.rows import RowReader, answers_stream, arrow_rows, csv_rows, json_rows
+from eqsep.serve.web.rows import RowChecker, answers_stream, arrow_rows, csv_rows, json_rows
 from eqsep.serve.web.service import Service
 from eqsep.serve.workspace import Workspace
 
@@ -22,7 +22,7 @@ LIMITS = Limits(rows=50, columns=20, text=40)
 
 @pytest.fixture(scope="module")
 def reader():
-    return RowReader(small_detector(), LIMITS)
+    return RowChecker(small_detector(), LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_dates_are_texts_of_iso_8601_and_nothing_else():
     ]
     at = pa.array([np.datetime64(row["at"]) for row in rows])
     table = pa.table({"at": at, "x": [row["x"] for row in rows]})
-    reader = RowReader(Detector(bandwidth=1.0, n_landmarks=30).fit(table), LIMITS)
+    reader = RowChecker(Detector(bandwidth=1.0, n_landmarks=30).fit(table), LIMITS)
     assert reader.reads == {"at": "date", "x": "number"}
     checked = reader.check([rows[0], {"at": 17.5, "x": 1.0}, {"at": "yesterday", "x": 1.0}])
     assert checked.places == [0]
@@ -259,9 +259,9 @@ def test_damaged_streams_are_refused():
 
 
 def test_answers_as_a_stream_have_a_row_for_each_row():
-    from eqsep.serve.intake import Answer
+    from eqsep.serve.intake import RowAnswer
 
-    answers = [Answer(0.5, 0.1, True, "leak", 3, 9, kind_probability=0.8), None]
+    answers = [RowAnswer(0.5, 0.1, True, "leak", 3, 9, kind_probability=0.8), None]
     table = pa.ipc.open_stream(answers_stream(answers, {1: "bad"})).read_all()
     assert table.to_pylist() == [
         {

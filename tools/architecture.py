@@ -97,7 +97,8 @@ def misplaced(path: str, source: str) -> Iterator[str]:
 def module_graph() -> dict[str, set[str]]:
     """For each module of the package the modules that it imports, in functions too.
 
-    What is imported for types alone does not count, nor the methods that reach up by design.
+    Imports for types alone count too, except in ``__init__.py``, which hands names on. The methods
+    that reach up by design do not.
     """
     paths = sorted(ROOT.rglob("*.py"))
     parts = (path.relative_to(ROOT.parent).with_suffix("").parts for path in paths)
@@ -107,7 +108,7 @@ def module_graph() -> dict[str, set[str]]:
     for name, path in names.items():
         graph[name] = set()
         place = path.relative_to(ROOT).as_posix()
-        for node in _run(parsed(path.read_text())):
+        for node in _statements(parsed(path.read_text()), for_types=path.name != "__init__.py"):
             if isinstance(node, ast.ImportFrom) and node.module:
                 inner = {f"{node.module}.{alias.name}" for alias in node.names} & set(names)
                 if (place, node.module) not in UPWARDS:
@@ -115,15 +116,15 @@ def module_graph() -> dict[str, set[str]]:
     return graph
 
 
-def _run(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all statements below it, but what is under ``if TYPE_CHECKING``."""
+def _statements(node: ast.AST, *, for_types: bool) -> Iterator[ast.AST]:
+    """A node and all statements below it; `for_types`: those under ``if TYPE_CHECKING`` too."""
     if isinstance(node, ast.expr):
         return  # imports are statements
-    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not for_types:
         return
     yield node
     for child in ast.iter_child_nodes(node):
-        yield from _run(child)
+        yield from _statements(child, for_types=for_types)
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:

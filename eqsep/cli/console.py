@@ -39,7 +39,7 @@ _MINUTE = 60.0  # seconds
 _WIDTH = 30  # characters of a bar
 _USAGE_ERROR: Any = typer.BadParameter.__base__  # of all mistakes in a command line
 _UNLIMITED = 10_000  # characters of a line in a file or a pipe: tables are as wide as they need be
-_LONGEST = 1000  # characters: longer ones are shown in part
+_MAX_WORD_LENGTH = 1000  # characters: longer ones are shown in part
 TERMINATED = [128 + number for number in ENDING_SIGNALS]  # exit codes after these signals
 
 
@@ -386,7 +386,9 @@ def sentence(message: Exception | str) -> str:
         return text
     text = in_command(message) if isinstance(message, Message) else str(message)
     text = text.replace("olumn ''", "olumn '' (no name)")
-    return " ".join(f"{word[:100]}…" if len(word) > _LONGEST else word for word in text.split())
+    return " ".join(
+        f"{word[:100]}…" if len(word) > _MAX_WORD_LENGTH else word for word in text.split()
+    )
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
@@ -394,7 +396,7 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 _LOOK_AT = "eqsep score --keep COLUMN on the training files, with the label column"
-_HIGH = (
+_HIGH_THRESHOLD = (
     "To see why, run {look}, and look at the normal rows with the highest scores. Correct wrong "
     "labels among them. Add normal rows or columns that show anomalies, or leave out others "
     "(--drop)"
@@ -419,8 +421,10 @@ HINTS = {  # by topic, made of the message's fields
     "example, if the others are kinds of anomaly.",
     "which_normal": "Name the normal one: --normal {label}, if that is it.",
     "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them.",
-    "HighThresholdWarning": f"{_HIGH}, or allow more false alarms: --false-alarm-rate {{rate:g}}.",
-    "high_at_any_rate": f"{_HIGH}.",
+    "HighThresholdWarning": (
+        f"{_HIGH_THRESHOLD}, or allow more false alarms: --false-alarm-rate {{rate:g}}."
+    ),
+    "high_at_any_rate": f"{_HIGH_THRESHOLD}.",
     "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The --like model settled this, as it has no labelled anomalies. Fit it "
     "again with some, or leave out --unlabelled.",

@@ -25,7 +25,7 @@ from eqsep.report import Usage, write_report
 
 REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
 FOLDER, _SERVED, BY = "serve", "payments", "eqsep demo"
-_BEFORE, _AT_ONCE = 900, 50  # payments that are there when one comes
+_EARLIER_PAYMENTS, _PAYMENTS_PER_REQUEST = 900, 50  # payments that are there when one comes
 
 
 def demo(
@@ -158,9 +158,11 @@ def serve_payments(console: Screen, out: Path, *, speed: float, port: int) -> No
         if _SERVED not in ws.ledger.names():
             with progress("eqsep demo", "learning payments"), reported_to(None):
                 ws.ledger.add(_SERVED, fitted_detector(), by=BY, settings={"entity": ENTITY})
-                rows = [row for row, _ in islice(arriving(random_state=0), _BEFORE)]
-                for i in range(0, _BEFORE, _AT_ONCE):  # the payments of a while ago
-                    ws.intake.take(_SERVED, rows[i : i + _AT_ONCE])
+                rows = [row for row, _ in islice(arriving(random_state=0), _EARLIER_PAYMENTS)]
+                for i in range(
+                    0, _EARLIER_PAYMENTS, _PAYMENTS_PER_REQUEST
+                ):  # the payments of a while ago
+                    ws.intake.take(_SERVED, rows[i : i + _PAYMENTS_PER_REQUEST])
         token = ws.people.issue("demo", "admin", by=BY)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         _print_address(console, f"{address}/login#{token}", folder)

@@ -35,8 +35,8 @@ from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import RowGroups, Table
 
-Settings = dict[str, Any]
-_FEWEST = 2  # rows of a kind: one to train and one to test on
+Parameters = dict[str, Any]
+_MIN_ROWS_OF_KIND = 2  # rows of a kind: one to train and one to test on
 
 
 @options.reads_tables
@@ -61,8 +61,8 @@ def evaluate(
     """Fit with one seen kind at a time, and measure how well the others are found."""
     options.check_report_out(report, spec.paths)
     model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}
-    settings: Settings = model | {"unlabelled": unlabelled}
-    rates: Settings = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
+    settings: Parameters = model | {"unlabelled": unlabelled}
+    rates: Parameters = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
     rates["confidence"] = confidence
     methods = ",".join(against or ())
     with print_warnings(), progress("eqsep evaluate", "reading"):
@@ -113,7 +113,7 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in _METHODS}
 
 
 def evaluate_files(
-    spec: InputSpec, settings: Settings, rates: Settings, *, against: str, seen: Sequence[str]
+    spec: InputSpec, settings: Parameters, rates: Parameters, *, against: str, seen: Sequence[str]
 ) -> EvaluationReport:
     """Leave-one-kind-out results of the detector, its names at these `rates`, and other methods."""
     names = options.method_names(against, _PEERS)
@@ -127,7 +127,7 @@ def evaluate_files(
     tested = _TestedRows.of(labels, settings["unlabelled"])
     texts = labels.texts[tested.places].tolist()
     kinds = np.array([tested.normal if text is None else text for text in texts])
-    scarce = [kind for kind, n in Counter(kinds.tolist()).items() if n < _FEWEST]
+    scarce = [kind for kind, n in Counter(kinds.tolist()).items() if n < _MIN_ROWS_OF_KIND]
     if scarce:
         warn(Note(f"Left out: {quoted(scarce)}, with one row each. An evaluation needs two."))
         kept = ~np.isin(kinds, scarce)

@@ -396,6 +396,7 @@ def _row_names(spec: InputSpec, detector: Detector, known: _Known, rows: np.ndar
                 spec.paths,
                 lambda there: [c for c in called if c in there],
                 layout=spec.layout,
+                bad_rows=spec.bad_rows,
             )
             again = joined([part for _, part in found])  # with the columns that are left out
         table = again if again.num_rows == known.table.n_rows else table
@@ -523,7 +524,9 @@ class FileSample:
 
 def sample_files(spec: InputSpec, like: Plan | None, rng: np.random.Generator) -> FileSample:
     sample = FileSample()
-    for file, table in inputs.pieces_for(like, spec.paths, spec.columns(like), layout=spec.layout):
+    for file, table in inputs.pieces_for(
+        like, spec.paths, spec.columns(like), layout=spec.layout, bad_rows=spec.bad_rows
+    ):
         labels = spec.written_labels(table)
         sample.counts.update(labels.tolist())
         if spec.label is not None:
@@ -616,7 +619,9 @@ class _Reader:
                 f"{quoted(changed)} has changed since it was first read (large files are read "
                 f"three times). Try again when nobody writes to it."
             )
-        for _, table in inputs.pieces_for(self.like, spec.paths, columns, layout=spec.layout):
+        for _, table in inputs.pieces_for(
+            self.like, spec.paths, columns, layout=spec.layout, bad_rows=spec.bad_rows
+        ):
             written = spec.written_labels(table)
             if self.labels is not None:
                 there = np.array([text in self.labels for text in written], dtype=bool)

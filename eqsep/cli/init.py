@@ -26,7 +26,7 @@ from eqsep.io.files import chosen, files_of, joined, mixed_columns, no_rows, ope
 from eqsep.io.inference import understood
 from eqsep.io.notation import is_number
 from eqsep.io.streams import WESTERN, decoded, raw_stream
-from eqsep.io.text import CsvFile
+from eqsep.io.text import BadRows, CsvFile
 from eqsep.labels import usual_normal
 from eqsep.tables.reading import NUMERIC, Column, Table, read_table
 
@@ -57,7 +57,8 @@ _CODES = ("_code", "_type", "zip", "postcode", "protocol")  # ends of names of n
 _KNOWN_BEFORE = "Known before? Then remove this line"
 _SORTED = "rises or falls from row to row: a counter or time, or are the rows only sorted by it?"
 _LATER = "later rows lie beyond it; remove this line if it matters"
-_FIRST, _LAST = 0.2, 0.3  # what the place of texts adds to their likeness to labels
+# What the place of texts adds to their likeness to labels.
+_FIRST_BONUS, _LAST_BONUS = 0.2, 0.3
 _MOST_LABELS = 50
 _FEW_LABELS = 10
 _MANY_LABELS = 20  # kinds: more are less likely
@@ -74,6 +75,7 @@ def init(
     force: bool = flag("--force", "Replace an existing file."),
     *,
     layout: Layout,
+    bad_rows: BadRows | None,
 ) -> None:
     """Look at a table and write eqsep.toml: label, ids, leaks and dates, with comments."""
     first = Path(rows[0])
@@ -83,11 +85,11 @@ def init(
         raise UserError(f"{path} exists: edit it, or replace it with --force.")
     with print_warnings():
         model = f"{first.stem.split('.')[0] or 'model'}{ENDING}"
-        table, unread = _sample(rows, layout, label=label)
+        table, unread = _sample(rows, layout, bad_rows=bad_rows, label=label)
         lines = [
             *_lines(table, model=model, label=label),
             *_missing_lines(unread, layout),
-            *_layout_lines(rows, layout, path.parent),
+            *_layout_lines(rows, layout, bad_rows=bad_rows, folder=path.parent),
         ]
         text = "\n".join(lines).rstrip() + "\n"
         outer = current_project.set(Project(path, {}))  # hints of notes name its keys
@@ -125,7 +127,8 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
         yield f"label = {_quoted(labels.name)}  # {_shown(counts)}"
     for likeness, other in found[1 : _SHOWN_LABELS + 1]:
         kinds = _label_counts(other)
-        has_more = len(counts) == 2 < len(kinds) and likeness > _FIRST  # texts in the last column
+        # with texts in the last column
+        has_more = len(counts) == 2 < len(kinds) and likeness > _FIRST_BONUS
         if likeness > 1 or has_more or not (is_sure and labels):
             yield f"# CHECK: or label = {_quoted(other.name)}?  {_shown(kinds)}"
     if few and likely is not None and labels is None:
@@ -217,18 +220,20 @@ def _shown(counts: Counter[str]) -> str:
     return ", ".join(shown + ["…"] * (len(counts) > _SHOWN_LABELS))
 
 
-def _layout_lines(paths: list[str], layout: Layout, folder: Path) -> Iterator[str]:
+def _layout_lines(
+    paths: list[str], layout: Layout, *, bad_rows: BadRows | None, folder: Path
+) -> Iterator[str]:
     """How the table is written, as far as options or its bytes say it."""
     for name, value in vars(layout).items():
-        if name == "bad_rows" and value is not None:
-            path = os.path.relpath(value.path, folder)
-            yield f"bad_rows = {_quoted(path)}  # rows that cannot be read go there"
-        elif value is not None and name != "missing":
+        if value is not None and name != "missing":
             yield f"{name} = {_quoted(value)}  # as given to eqsep init"
+    if bad_rows is not None:
+        path = os.path.relpath(bad_rows.path, folder)
+        yield f"bad_rows = {_quoted(path)}  # rows that cannot be read go there"
     first = files_of(paths)[0]
     if not Path(first).is_file():
         return
-    with open_file(first, layout=layout) as file:
+    with open_file(first, layout=layout, bad_rows=bad_rows) as file:
         if not isinstance(file, CsvFile):
             return
         delimiter = file.dialect.delimiter
@@ -249,10 +254,12 @@ def _is_western(path: str) -> bool:
     )
 
 
-def _sample(paths: list[str], layout: Layout, *, label: str | None) -> tuple[Table, list[str]]:
+def _sample(
+    paths: list[str], layout: Layout, *, bad_rows: BadRows | None, label: str | None
+) -> tuple[Table, list[str]]:
     """The first rows, read as by a fit, and as "column=word" the words among numbers."""
     parts, n = [], 0
-    for name, piece in pieces(paths, list, layout=layout):
+    for name, piece in pieces(paths, list, layout=layout, bad_rows=bad_rows):
         layout.check_missing(piece.schema.names, name=name)
         chosen([] if label is None else [label], piece.schema.names, name=name)
         parts += [piece] if piece.num_rows else []
@@ -289,7 +296,8 @@ def _candidates(rows: Table, label: str | None) -> list[tuple[float, Column]]:
         return [(math.inf, column) for column in rows.columns if column.name == label]
     found = []
     for column in rows.columns:
-        place = _LAST * (column is rows.columns[-1]) or _FIRST * (column is rows.columns[0])
+        place = _LAST_BONUS * (column is rows.columns[-1])
+        place = place or _FIRST_BONUS * (column is rows.columns[0])
         likeness = _likeness(column, 0 if _may_be_group(column, rows.n_rows) else place)
         if likeness > 1 or (likeness > 0 and len(_label_counts(column)) <= _FEW_LABELS):
             found.append((likeness, column))
@@ -304,7 +312,7 @@ def _likeness(column: Column, place: float) -> float:
     words = name_words(column.name)
     named = bool(_LABEL_WORDS & set(words))
     if column.kind == "number":
-        place = 0.1 * (place == _LAST) + 0.5 * named
+        place = 0.1 * (place == _LAST_BONUS) + 0.5 * named
         likeness = 2.0 * (named and counts.keys() == {"0", "1"})
     else:
         texts = {text for text in counts if folded(text) not in ("0", "false")}

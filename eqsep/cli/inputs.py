@@ -27,7 +27,7 @@ from eqsep.io import files
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice
 from eqsep.io.inference import without_missing, written
-from eqsep.io.text import unreadable
+from eqsep.io.text import BadRows, unreadable
 from eqsep.labels import NORMAL, WITHOUT, RowLabels, natural_order, usual_normal, with_counts
 from eqsep.persistence import ModelFileError, load_model, read_model
 from eqsep.persistence.container import MAGIC
@@ -223,7 +223,12 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
 
 
 def pieces_for(
-    plan: Plan | None, paths: Sequence[str], choose: Choice, *, layout: Layout
+    plan: Plan | None,
+    paths: Sequence[str],
+    choose: Choice,
+    *,
+    layout: Layout,
+    bad_rows: BadRows | None,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Some thousand rows at a time, with the name of their file; text files give strings."""
     find_bad = None if plan is None else partial(_unreadable, plan=plan)
@@ -234,16 +239,22 @@ def pieces_for(
             layout.check_missing(there, name="the table")
         return choose(there)
 
-    for name, table in files.pieces(paths, checked, layout=layout, find_bad=find_bad):
+    tables = files.pieces(paths, checked, layout=layout, bad_rows=bad_rows, find_bad=find_bad)
+    for name, table in tables:
         yield name, table if plan is None else _without_missing(table, plan, layout)
 
 
 def placed_pieces(
-    plan: Plan, paths: Sequence[str], choose: Choice, *, layout: Layout
+    plan: Plan,
+    paths: Sequence[str],
+    choose: Choice,
+    *,
+    layout: Layout,
+    bad_rows: BadRows | None,
 ) -> Iterator[tuple[str, pa.Table, int]]:
     """The same, with how many rows of its file came before each piece."""
     done: Counter[str] = Counter()
-    for name, table in pieces_for(plan, paths, choose, layout=layout):
+    for name, table in pieces_for(plan, paths, choose, layout=layout, bad_rows=bad_rows):
         yield name, table, done[name]
         done[name] += table.num_rows
 
@@ -716,6 +727,7 @@ class InputSpec:
     time: str | None = None
     window: int | None = None
     ordered: bool = False  # whether row numbers are the times
+    bad_rows: BadRows | None = None  # where unreadable rows go; else the first is an error
 
     @property
     def grouped(self) -> GroupColumns:
@@ -743,7 +755,13 @@ class InputSpec:
         self.check()
         if like is None:
             texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
-            table = files.whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
+            table = files.whole(
+                self.paths,
+                layout=self.layout,
+                bad_rows=self.bad_rows,
+                as_text=texts,
+                but=self.drop,
+            )
             files.chosen(self.grouped.names, table.column_names, name="The table")
             rows = self.grouped.attach(self.typed(table.drop_columns(self.not_learnt)), table)
         else:
@@ -763,7 +781,7 @@ class InputSpec:
     def read_like(self, plan: Plan, choose: Choice | None = None) -> tuple[Table, pa.Table]:
         """The rows as a model takes them, with their groups; and the table, as it is written."""
         choose = choose or self.columns(plan)
-        pieces = pieces_for(plan, self.paths, choose, layout=self.layout)
+        pieces = pieces_for(plan, self.paths, choose, layout=self.layout, bad_rows=self.bad_rows)
         tables = [table for _, table in pieces if table.num_rows]
         if not tables:
             raise files.no_rows(self.paths)

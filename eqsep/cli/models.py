@@ -217,7 +217,10 @@ def _interval(model: Model) -> dict[str, str]:
 
 
 _FEW_ROWS = 100  # of which parts are shown
-_APART = {"groups": "given apart from the table", "times": "by the order of rows, or given apart"}
+_GIVEN_APART = {
+    "groups": "given apart from the table",
+    "times": "by the order of rows, or given apart",
+}
 _SHOWN_ELSEWHERE = (
     *("normal", "false_alarm_rate", "confidence", "unseen_rate"),
     *("plan", "device", "config"),
@@ -231,7 +234,7 @@ def _groups(model: Model, counts: Mapping[str, int]) -> dict[str, str]:
         return {}
     columns = [
         f"{word} by column {name!r}" if name else f"{word} {otherwise}"
-        for (word, otherwise), name in zip(_APART.items(), grouping.columns, strict=True)
+        for (word, otherwise), name in zip(_GIVEN_APART.items(), grouping.columns, strict=True)
         if name is not None
     ]
     shaping, held, between = divided_rows(model, counts)

@@ -106,7 +106,7 @@ _FIELDS = {"rows": "paths", "categorical": "names"}  # of a spec, if they have o
 
 
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options for its `spec`, its `layout`, and the fields of other records."""
+    """The command with options for its `spec`, its `layout` and `bad_rows`, and other records."""
     own = inspect.signature(command).parameters
     columns: dict[str, Any] = own["spec"].default if "spec" in own else {}
     records: dict[str, Any] = {
@@ -119,24 +119,25 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     def run(**given: Any) -> None:
         text = {name: given.pop(name) for name in _TEXT_FILES}
         text["missing"] = tuple(text["missing"]) if text["missing"] else None
-        if text["bad_rows"] is not None and given.get("ray") is not None:
+        path, bad_rows = text.pop("bad_rows"), None
+        if path is not None and given.get("ray") is not None:
             raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
         label_column.set(given.get("label"))
         with ExitStack() as stack:
-            if text["bad_rows"] is not None:
-                text["bad_rows"] = bad = BadRows(text["bad_rows"])
+            if path is not None:
+                bad_rows = BadRows(path)
                 for used in given.values():
                     if isinstance(used, str | Path):
-                        bad.check(used)
+                        bad_rows.check(used)
                 stack.enter_context(print_warnings())
-                stack.enter_context(bad.written())
+                stack.enter_context(bad_rows.written())
             layout = Layout(**text)
-            if "layout" in own:
-                given["layout"] = layout
+            texts = {"layout": layout, "bad_rows": bad_rows}
+            given |= {name: value for name, value in texts.items() if name in own}
             if columns:
                 values = {_FIELDS.get(name, name): given.pop(name) for name in columns}
                 values = {name: value for name, value in values.items() if value is not None}
-                given["spec"] = InputSpec(layout=layout, **values)
+                given["spec"] = InputSpec(layout=layout, bad_rows=bad_rows, **values)
             for name, kind in records.items():
                 given[name] = kind(**{one.name: given.pop(one.name) for one in _fields(kind)})
             command(**given)
@@ -147,7 +148,7 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
             params += [_parameter(*one) for one in columns.items()]
         elif name in records:
             params += _fields(records[name])
-        elif name != "layout":
+        elif name not in ("layout", "bad_rows"):
             params.append(param.replace(kind=_KEYWORD))
     params += [_parameter(*one) for one in _TEXT_FILES.items()]
     run.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]

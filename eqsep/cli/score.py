@@ -38,6 +38,7 @@ from eqsep.io import writing
 from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read, files_of, open_file
 from eqsep.io.streams import STANDARD_INPUT
+from eqsep.io.text import BadRows
 from eqsep.io.writing import STANDARD_OUTPUT, as_column, with_nulls
 from eqsep.labels import NORMAL, UNSEEN
 from eqsep.tables.batches import joined
@@ -50,18 +51,18 @@ _REASON = dict.fromkeys(("column", "value", "normal_value"), pa.string())
 _REASON |= {"contribution": pa.float64(), "usual": pa.bool_()}
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
-_KEPT = "kept: "  # before the names of columns that are kept, until they are written
-_AT_ONCE = 4  # pieces that are scored, each in a thread
+_PREFIX = "kept: "  # before the names of columns that are kept, until they are written
+_PIECES_IN_THREADS = 4  # pieces that are scored, each in a thread
 MOST = 2**20  # rows with verdicts in memory
 WORTH = 1 / 16  # the share of repeated rows below which looking them up does not pay
 _TEXTS = {pa.string(): np.int32, pa.large_string(): np.int64}
-_LONG = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
+_WIDE_TYPES = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
 _MISSING = np.uint64(1)
-Verdicts = dict[str, np.ndarray]
+VerdictColumns = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class ScoreOptions:
     """What is wanted of which rows: the options of the command."""
 
     explain: int = opt(0, "N", "Give each alarm this many reasons.")
@@ -74,6 +75,7 @@ class Wanted:
     keep: list[str] | None = options.KEEP
     ray: str | None = options.RAY
     layout: Layout = field(default_factory=Layout)
+    bad_rows: BadRows | None = None
     threshold: float | None = None  # the one that `fdr` leads to
 
     def __post_init__(self) -> None:
@@ -93,13 +95,14 @@ def score(
     rows: list[str] = options.ROWS,
     out: str = options.TABLE_OUT,
     *,
-    wanted: Wanted,
+    wanted: ScoreOptions,
     form: str | None = options.FORM,
     exit_code: bool = flag("--exit-code", "Exit with 1 if a row raises an alarm."),
     layout: Layout,
+    bad_rows: BadRows | None,
 ) -> None:
     """Score rows: write score, p_value, alarm, kind and its probability among the seen kinds."""
-    wanted = replace(wanted, layout=layout)
+    wanted = replace(wanted, layout=layout, bad_rows=bad_rows)
     with print_warnings():
         tally = score_files(model, rows, wanted, out=out, kind=writing.output_format(out, form))
     print_written(tally.summary(), out)
@@ -156,7 +159,9 @@ class Tally:
         return text
 
 
-def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, kind: str) -> Tally:
+def score_files(
+    path: Path, paths: Sequence[str], wanted: ScoreOptions, *, out: str, kind: str
+) -> Tally:
     """Score the rows of files piece by piece and write what is wanted of them."""
     writing.check_table_out(out)
     inputs = files_of(paths, noted=True)
@@ -182,7 +187,9 @@ def score_files(path: Path, paths: Sequence[str], wanted: Wanted, *, out: str, k
     return tally
 
 
-def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> tuple[float, int]:
+def _selecting(
+    model: Model, paths: Sequence[str], wanted: ScoreOptions, job: Job
+) -> tuple[float, int]:
     """The threshold by `fdr`, and the smallest number of alarms that it can report."""
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
@@ -197,7 +204,7 @@ def _selecting(model: Model, paths: Sequence[str], wanted: Wanted, job: Job) -> 
     return float(threshold), alarms_needed(len(p), fdr=fdr, n_calibrating=n)
 
 
-def scored(model: Model, paths: Sequence[str], wanted: Wanted) -> Iterator[ScoredRows]:
+def scored(model: Model, paths: Sequence[str], wanted: ScoreOptions) -> Iterator[ScoredRows]:
     """Some thousand answers at a time, numbered in all files, in the types of the first ones."""
     done, schema = 0, None
     score = _answers if wanted.ray is None else _answers_on_ray
@@ -214,7 +221,9 @@ def scored(model: Model, paths: Sequence[str], wanted: Wanted) -> Iterator[Score
         done += answers.rows
 
 
-def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> Iterator[ScoredRows]:
+def _answers_on_ray(
+    paths: Sequence[str], *, model: Model, wanted: ScoreOptions
+) -> Iterator[ScoredRows]:
     """The answers of a cluster, where each process reads some of the files."""
     from eqsep.distributed.cluster import check_no_windows, cluster
     from eqsep.distributed.units import as_units, each
@@ -223,7 +232,7 @@ def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> It
         raise UserError("Standard input cannot be read on a cluster: pass files.")
     check_no_windows(model.plan.windows)
     files = [str(Path(path).resolve()) for path in paths]  # processes have other folders
-    with open_file(files[0], layout=wanted.layout) as first:
+    with open_file(files[0], layout=wanted.layout, bad_rows=wanted.bad_rows) as first:
         kept = _kept(model, first.columns, wanted)
     work = partial(_answers, model=model, wanted=wanted, kept=kept)
     with cluster(wanted.ray):
@@ -231,13 +240,15 @@ def _answers_on_ray(paths: Sequence[str], *, model: Model, wanted: Wanted) -> It
 
 
 def _answers(
-    paths: Sequence[str] | str, *, model: Model, wanted: Wanted, kept: list[str] | None = None
+    paths: Sequence[str] | str, *, model: Model, wanted: ScoreOptions, kept: list[str] | None = None
 ) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time, of one file or of several."""
     scorer = _Scorer(model, wanted, kept)
     files = [paths] if isinstance(paths, str) else paths
-    placed = placed_pieces(model.plan, files, scorer.choose, layout=wanted.layout)
-    n = min(threads(), _AT_ONCE)
+    placed = placed_pieces(
+        model.plan, files, scorer.choose, layout=wanted.layout, bad_rows=wanted.bad_rows
+    )
+    n = min(threads(), _PIECES_IN_THREADS)
     one_by_one = scorer.reader.looks_back or wanted.most is not None
     one_by_one |= model.score.backend is not NUMPY
     return starmap(scorer, placed) if one_by_one or n == 1 else _in_threads(scorer, placed, n)
@@ -260,7 +271,7 @@ def _in_threads(
             pool.shutdown(cancel_futures=True)
 
 
-def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
+def _kept(model: Model, there: Sequence[str], wanted: ScoreOptions) -> list[str]:
     """The columns that are written with the answers: those asked for, or ids."""
     dropped = model.plan.encoder.dropped
     return list(dict.fromkeys(wanted.keep or ())) or [c for c in dropped if c in there]
@@ -268,21 +279,21 @@ def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
 
 def _with_names(table: pa.Table) -> pa.Table:
     """The table with kept columns by their names; results of the same names get a prefix."""
-    kept = {name.removeprefix(_KEPT) for name in table.column_names if name.startswith(_KEPT)}
+    kept = {name.removeprefix(_PREFIX) for name in table.column_names if name.startswith(_PREFIX)}
     names = {name: f"eqsep_{name}" for name in kept}
-    return table.rename_columns([names.get(n, n.removeprefix(_KEPT)) for n in table.column_names])
+    return table.rename_columns([names.get(n, n.removeprefix(_PREFIX)) for n in table.column_names])
 
 
 class _Scorer:
     """From a piece of a file to what is kept and found of its rows that are wanted."""
 
-    def __init__(self, model: Model, wanted: Wanted, kept: list[str] | None) -> None:
+    def __init__(self, model: Model, wanted: ScoreOptions, kept: list[str] | None) -> None:
         self.model, self.wanted, self.kept = model, wanted, kept
         self.reader = RowReader(model, persist=wanted.persist)
         self.highest = None if wanted.most is None else Highest(wanted.most)
         dated = has_dates(model.plan.encoder)
         by_values = not (self.reader.looks_back or wanted.explain or dated)
-        self.repeats = Repeats(lambda t: self._verdicts(self.reader(t))) if by_values else None
+        self.repeats = VerdictCache(lambda t: self._verdicts(self.reader(t))) if by_values else None
 
     def choose(self, there: list[str]) -> Iterable[str]:
         """The columns of a file that are read, those that are kept too."""
@@ -293,7 +304,7 @@ class _Scorer:
     def __call__(self, name: str, table: pa.Table, before: int) -> ScoredRows:
         kept = self.kept or []
         first = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
-        first |= {f"{_KEPT}{column}": table.column(column) for column in kept}
+        first |= {f"{_PREFIX}{column}": table.column(column) for column in kept}
         types = _COLUMNS | (_KINDS if self.wanted.kinds else {})
         types |= _REASONS if self.wanted.explain else {}
         if not table.num_rows:
@@ -321,7 +332,7 @@ class _Scorer:
             short=tuple(alarm[np.flatnonzero(self.reader.short)].tolist()),
         )
 
-    def _judged(self, table: pa.Table, kept: Sequence[str]) -> tuple[Verdicts, Table | None]:
+    def _judged(self, table: pa.Table, kept: Sequence[str]) -> tuple[VerdictColumns, Table | None]:
         """The verdicts on the rows; the rows too, unless these may come from memory."""
         if self.repeats is not None:
             read = list(self.reader.columns(more=kept)(table.schema.names))
@@ -334,7 +345,7 @@ class _Scorer:
             answers["kinds"][~alarm] = ""
         return answers, rows
 
-    def _verdicts(self, rows: Table) -> Verdicts:
+    def _verdicts(self, rows: Table) -> VerdictColumns:
         threshold = self.wanted.threshold
         found = self.model.verdicts(rows, threshold=threshold).columns()
         if self.wanted.kinds:
@@ -390,17 +401,17 @@ def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
         yield held
 
 
-class Repeats:
+class VerdictCache:
     """A cache of verdicts on rows by the values that a model reads, for several threads."""
 
-    def __init__(self, verdicts: Callable[[pa.Table], Verdicts]) -> None:
+    def __init__(self, verdicts: Callable[[pa.Table], VerdictColumns]) -> None:
         self._verdicts = verdicts
         self._factors = np.array([randbits(64) | 1 for _ in range(2)], dtype=np.uint64)
         self._lock, self._table = Lock(), KeyTable(most=MOST)
         self._held: dict[str, np.ndarray] = {}
         self._tried = self._found = 0
 
-    def __call__(self, table: pa.Table, columns: Sequence[str]) -> Verdicts:
+    def __call__(self, table: pa.Table, columns: Sequence[str]) -> VerdictColumns:
         """The verdicts on the rows of a table, by the values of these columns."""
         is_worth_it = self._tried < 2 * MOST or self._found > WORTH * self._tried
         keys = self._keys(table, columns) if is_worth_it else None
@@ -426,7 +437,7 @@ class Repeats:
             known.setdefault(name, np.empty(len(table), values.dtype))[new] = values[again]
         return known
 
-    def _keep(self, keys: np.ndarray, found: Verdicts) -> None:
+    def _keep(self, keys: np.ndarray, found: VerdictColumns) -> None:
         with self._lock:
             n = len(self._table)
             added = self._table.add(keys)
@@ -455,7 +466,7 @@ class Repeats:
                 and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type))
             ):
                 x = arrow_numbers(column)
-                mixed_numbers(x.astype(_LONG[x.dtype.kind]), self._factors, keys)
+                mixed_numbers(x.astype(_WIDE_TYPES[x.dtype.kind]), self._factors, keys)
             else:
                 return None
         return keys
@@ -476,6 +487,7 @@ def explain(
     keep: list[str] | None = options.KEEP,
     *,
     layout: Layout,
+    bad_rows: BadRows | None,
 ) -> None:
     """Show which columns drive the highest scores, highest first."""
     if top < 1:
@@ -483,7 +495,15 @@ def explain(
     options.check_most(most)
     with print_warnings():
         scoring = load_scoring(model, rows=rows, rate=false_alarm_rate)
-        held, n = _highest(scoring, rows, keep or [], layout=layout, most=most, alarms=only_alarms)
+        held, n = _highest(
+            scoring,
+            rows,
+            keep or [],
+            layout=layout,
+            bad_rows=bad_rows,
+            most=most,
+            alarms=only_alarms,
+        )
         for text in _explained(scoring, held, top=top):
             typer.echo(visible(text))
         if n > len(held):
@@ -492,7 +512,14 @@ def explain(
 
 
 def _highest(
-    model: Model, paths: list[str], keep: list[str], *, layout: Layout, most: int, alarms: bool
+    model: Model,
+    paths: list[str],
+    keep: list[str],
+    *,
+    layout: Layout,
+    bad_rows: BadRows | None,
+    most: int,
+    alarms: bool,
 ) -> tuple[list[_Held], int]:
     """The rows, or alarms, with the highest scores, the highest first; and of how many."""
     held: list[_Held] = []
@@ -502,7 +529,8 @@ def _highest(
     reader, kept = RowReader(model), list(dict.fromkeys(keep))
     with progress("eqsep explain", "scoring") as job:
         choose = reader.columns(more=kept)
-        for name, table, before in placed_pieces(model.plan, paths, choose, layout=layout):
+        placed = placed_pieces(model.plan, paths, choose, layout=layout, bad_rows=bad_rows)
+        for name, table, before in placed:
             if not table.num_rows:
                 continue
             with errors_placed(name, before=before):

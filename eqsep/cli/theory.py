@@ -13,7 +13,7 @@ from eqsep.theory.certificate import Shattering
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True)
 ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]
-PlaneFamily = Annotated[
+FamilyArgument = Annotated[
     str,
     typer.Argument(
         metavar="FAMILY",
@@ -64,7 +64,8 @@ def rules(n_features: Dimension) -> None:
 
 @app.command()
 def shatters(
-    family: PlaneFamily, points: Path = opt(..., None, "CSV file: one point per line, no header.")
+    family: FamilyArgument,
+    points: Path = opt(..., None, "CSV file: one point per line, no header."),
 ) -> None:
     """Check whether a family realises every labelling of the points; exit with 1 if not."""
     with points.open(newline="") as file:
@@ -75,7 +76,7 @@ def shatters(
 
 
 @app.command()
-def vc(family: PlaneFamily, n_features: Dimension) -> None:
+def vc(family: FamilyArgument, n_features: Dimension) -> None:
     """Show the proved bounds on the VC dimension of a family, and their sources."""
     bounds = theory.vc_dimension(family, n_features)
     console = Screen()
@@ -85,7 +86,7 @@ def vc(family: PlaneFamily, n_features: Dimension) -> None:
 
 
 @app.command()
-def certificate(family: PlaneFamily, n_features: Dimension) -> None:
+def certificate(family: FamilyArgument, n_features: Dimension) -> None:
     """Show the points behind a lower bound on the VC dimension, and recheck their proof."""
     if (family, n_features) not in theory.WITNESSES:
         known = ", ".join(f"{name} {n}" for name, n in sorted(theory.WITNESSES))

@@ -17,6 +17,7 @@ from eqsep.errors import UserError, counted
 from eqsep.files import written_whole
 from eqsep.io.dialect import Layout
 from eqsep.io.files import no_rows
+from eqsep.io.text import BadRows
 from eqsep.monitor import Monitor, OnlineSelector
 from eqsep.report import watch_report, write_report
 from eqsep.tables.reading import Table
@@ -44,6 +45,7 @@ def watch(
     ),
     *,
     layout: Layout,
+    bad_rows: BadRows | None,
 ) -> None:
     """Check whether rows still look like those that set the model's threshold."""
     options.check_report_out(report, [model, *rows])
@@ -56,7 +58,7 @@ def watch(
         detector = load_detector(model, rows=rows)
         monitor = _monitor(detector, state, delta=delta, seed=random_state)
         selection = None if fdr is None else Selection(detector, fdr)
-        _watch(monitor, selection, rows, layout=layout, ordered=ordered)
+        _watch(monitor, selection, rows, layout=layout, bad_rows=bad_rows, ordered=ordered)
         if state is not None:
             monitor.save(state)
         if selection is not None and alarms is not None:
@@ -123,15 +125,22 @@ def _monitor(detector: Detector, state: Path | None, *, delta: float | None, see
 
 
 def _watch(
-    monitor: Monitor, selected: Selection | None, paths: list[str], *, layout: Layout, ordered: bool
+    monitor: Monitor,
+    selected: Selection | None,
+    paths: list[str],
+    *,
+    layout: Layout,
+    bad_rows: BadRows | None,
+    ordered: bool,
 ) -> None:
     model, done = monitor.detector.model_, 0
     with progress("eqsep watch", "watching") as job:
         reader = RowReader(model, in_runs=model.plan.holdout.grouping is not None)
         if reader.looks_back:
             reader.runs = monitor.runs  # windows go on from the rows of the command before
-        found = placed_pieces(model.plan, paths, reader.columns(), layout=layout)
-        for name, table, before in found:
+        columns = reader.columns()
+        placed = placed_pieces(model.plan, paths, columns, layout=layout, bad_rows=bad_rows)
+        for name, table, before in placed:
             with errors_placed(name, before=before):
                 if table.num_rows:
                     rows = reader(table)

@@ -1,7 +1,7 @@
 """Data to learn on: the paper's synthetic problems and real tables, as two kinds of record.
 
-A `Split` is divided into training and test as it was published; a `Table` is for the caller to
-divide.
+A `TrainTestSplit` is divided into training and test as it was published; a `LabelledTable` is for
+the caller to divide.
 """
 
 from eqsep.datasets.ai4i2020 import load_ai4i2020
@@ -16,13 +16,13 @@ from eqsep.datasets.images import (
 from eqsep.datasets.mixed_demo import make_mixed_demo
 from eqsep.datasets.nsl_kdd import load_nsl_kdd
 from eqsep.datasets.process import make_process
-from eqsep.datasets.records import Split, Table
+from eqsep.datasets.records import LabelledTable, TrainTestSplit
 from eqsep.datasets.statlog import load_satimage, load_shuttle
 from eqsep.datasets.synthetic import make_circles, make_gaussians, make_hyperplane, make_logic
 from eqsep.datasets.thyroid import load_thyroid
 
-__all__ = ["DINOv2Embedding", "EfficientNetEmbedding", "Split", "Table", "fetch_data"]
-__all__ += ["load_ai4i2020", "load_image_folder", "load_magnetic_tile", "load_mvtec"]
+__all__ = ["DINOv2Embedding", "EfficientNetEmbedding", "LabelledTable", "TrainTestSplit"]
+__all__ += ["fetch_data", "load_ai4i2020", "load_image_folder", "load_magnetic_tile", "load_mvtec"]
 __all__ += ["load_mvtec_embeddings", "load_nsl_kdd", "load_satimage", "load_shuttle"]
 __all__ += ["load_thyroid", "make_circles", "make_gaussians", "make_hyperplane", "make_logic"]
 __all__ += ["make_mixed_demo", "make_process"]

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.home import Source
-from eqsep.datasets.records import Table, frame_of
+from eqsep.datasets.home import DatasetSource
+from eqsep.datasets.records import LabelledTable, frame_of
 
 _URL = "https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset"
-_SOURCE = Source(title="AI4I 2020", folder="ai4i2020", url=_URL)
+_SOURCE = DatasetSource(title="AI4I 2020", folder="ai4i2020", url=_URL)
 _IDS = ("UDI", "Product ID")
 _TYPE = "Type"
 _TYPES = np.array(["H", "L", "M"])
@@ -23,7 +23,7 @@ _HEADER = (*_IDS, _TYPE, *_NUMERIC, _FAILURE, *_FLAGS)
 _RECORD = np.dtype([(name, "U64" if name in (*_IDS, _TYPE) else "f8") for name in _HEADER])
 
 
-def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
+def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> LabelledTable:
     """A milling machine's states: no failure is normal, and failures are of five kinds.
 
     Parameters
@@ -38,7 +38,7 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
 
     Returns
     -------
-    Table
+    LabelledTable
         10,000 rows in the order of the file. The features are the type and five measurements,
         without the numbers of row and product.
 
@@ -68,7 +68,7 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
     without = np.where(table[_FAILURE] == 1, "unassigned", "normal")
     one = np.array(_FLAGS)[flags.argmax(axis=1)]
     kind = np.select([n_flags == 0, n_flags == 1], [without, one], "several")
-    return Table(X=X, kind=kind, feature_names=names)
+    return LabelledTable(X=X, kind=kind, feature_names=names)
 
 
 def _read(path: Path) -> np.ndarray:

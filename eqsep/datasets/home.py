@@ -60,7 +60,7 @@ def _missing(what: str, *, hint: str, where: str = "") -> MissingDataError:
 
 
 @dataclass(frozen=True)
-class Source:
+class DatasetSource:
     """A published data set: its title, its folder in the data home, where it can be had."""
 
     title: str

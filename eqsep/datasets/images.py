@@ -11,8 +11,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from eqsep.datasets.embeddings import DINOv2Embedding, Embedding
-from eqsep.datasets.home import Source, data_folder
-from eqsep.datasets.records import Split, Table, numbered, split_of
+from eqsep.datasets.home import DatasetSource, data_folder
+from eqsep.datasets.records import LabelledTable, TrainTestSplit, numbered, split_of
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.files import written_whole
 
@@ -26,7 +26,9 @@ _TILES = {
 }
 _TILES_URL = "https://github.com/abin24/Magnetic-tile-defect-datasets."
 _VECTORS_URL = "https://github.com/Minqi824/ADBench (CV_by_ViT)"
-_VECTORS = Source(title="the MVTec AD embeddings", folder="mvtec-embeddings", url=_VECTORS_URL)
+_VECTORS = DatasetSource(
+    title="the MVTec AD embeddings", folder="mvtec-embeddings", url=_VECTORS_URL
+)
 MVTEC_OBJECTS = ("capsule", "hazelnut", "leather", "pill", "wood", "zipper")
 
 
@@ -38,7 +40,7 @@ def load_image_folder(
     cache: Any = None,
     suffixes: Collection[str] = IMAGE_SUFFIXES,
     progress: Progress | None = None,
-) -> Table:
+) -> LabelledTable:
     """Images of several kinds, a folder for each, as rows of an embedding.
 
     Parameters
@@ -61,7 +63,7 @@ def load_image_folder(
 
     Returns
     -------
-    Table
+    LabelledTable
         The rows sorted by folder, then by path. The features are e1, e2, ...
 
     Examples
@@ -76,7 +78,7 @@ def load_image_folder(
     ...         Path(root, folder).mkdir(exist_ok=True)
     ...         Image.new("RGB", (8, 8), colour).save(Path(root, folder, f"{colour}.png"))
     ...     load_image_folder(root, normal="fine", embed=mean_colour)
-    Table(3 features; 1 burnt, 2 normal)
+    LabelledTable(3 features; 1 burnt, 2 normal)
     """
     root = Path(root).expanduser()
     names = _folders(root)
@@ -100,7 +102,7 @@ def load_magnetic_tile(
     embed: Embedding | None = None,
     cache: Any = None,
     progress: Progress | None = None,
-) -> Table:
+) -> LabelledTable:
     """Photographs of magnetic tiles: free of defects, or with one of five kinds.
 
     Parameters
@@ -114,7 +116,7 @@ def load_magnetic_tile(
 
     Returns
     -------
-    Table
+    LabelledTable
         1,344 rows, sorted by folder, then by path: 952 "normal", 115 "blowhole", 103 "uneven",
         85 "break", 57 "crack", 32 "fray".
 
@@ -140,7 +142,7 @@ def load_mvtec(
     embed: Embedding | None = None,
     cache: Any = None,
     progress: Progress | None = None,
-) -> Split:
+) -> TrainTestSplit:
     """Images of one object of MVTec AD, divided as in the paper.
 
     Training has the images of `train/good` and all of the alphabetically first defect; the test has
@@ -158,7 +160,7 @@ def load_mvtec(
 
     Returns
     -------
-    Split
+    TrainTestSplit
         With the kind "normal" and a kind for each defect, by the name of its folder.
     """
     root = Path(root).expanduser()
@@ -186,7 +188,7 @@ def load_mvtec(
     return split_of((X[:n], kind_train), (X[n:], kind_test), numbered("e", X))
 
 
-def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
+def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> LabelledTable:
     """Images of one object of MVTec AD as vectors: good ones and defects.
 
     Parameters
@@ -199,7 +201,7 @@ def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
 
     Returns
     -------
-    Table
+    LabelledTable
         With the kinds "normal" and "defect", since the files do not say which defect an image
         shows, and 1,000 features x1, x2, ...
     """
@@ -215,14 +217,14 @@ def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
         shapes = f"X of shape (n, d) and y of shape (n,), got {X.shape} and {y.shape}"
         _VECTORS.refuse(path, f"expected {shapes}")
     kind = _VECTORS.kinds(y, {0: "normal", 1: "defect"}, path=path)
-    return Table(X=X, kind=kind, feature_names=numbered("x", X))
+    return LabelledTable(X=X, kind=kind, feature_names=numbered("x", X))
 
 
-def _table(folders: Mapping[str, Path], suffixes: Collection[str], **how: Any) -> Table:
+def _table(folders: Mapping[str, Path], suffixes: Collection[str], **how: Any) -> LabelledTable:
     """The images in the folders of the kinds; `how` goes to `_embedded`."""
     paths, kind = _images(folders, suffixes)
     X = _embedded(paths, **how)
-    return Table(X=X, kind=kind, feature_names=numbered("e", X))
+    return LabelledTable(X=X, kind=kind, feature_names=numbered("e", X))
 
 
 def _images(folders: Mapping[str, Path], endings: Collection[str]) -> tuple[list[Path], np.ndarray]:

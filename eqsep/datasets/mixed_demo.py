@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.datasets.records import Table, frame_of
+from eqsep.datasets.records import LabelledTable, frame_of
 from eqsep.errors import UserError
 
 Columns = dict[str, np.ndarray]
@@ -22,7 +22,7 @@ _SHOPPING = {
     "cash": (0.10, 4.4, 0.4, 0.0),
 }
 _COUNTRIES, _AT_HOME = ("DE", "AT", "FR", "NL", "PL"), (0.88, 0.04, 0.03, 0.03, 0.02)
-_FAR = ("BR", "ID", "US", "ZA")
+_FAR_COUNTRIES = ("BR", "ID", "US", "ZA")
 
 
 def make_mixed_demo(
@@ -31,7 +31,7 @@ def make_mixed_demo(
     anomaly_fraction: float = 0.1,
     as_frame: bool = False,
     random_state: Any = None,
-) -> Table:
+) -> LabelledTable:
     """Card payments as a mixed table: normal ones, and six kinds that somebody should look at.
 
     Anomalies of one kind do not point towards the others: some pay far more than usual and some far
@@ -49,7 +49,7 @@ def make_mixed_demo(
 
     Returns
     -------
-    Table
+    LabelledTable
         Rows in random order. A missing value is None in a dict, and NaN or None in a frame.
 
     Notes
@@ -67,7 +67,8 @@ def make_mixed_demo(
     --------
     >>> from eqsep.datasets import make_mixed_demo
     >>> make_mixed_demo(n_samples=120, random_state=0)
-    Table(10 features; 2 card testing, 2 money mule, 108 normal, 2 skimming, 2 sleeper, 2 stuck ...)
+    LabelledTable(10 features; 2 card testing, 2 money mule, 108 normal, 2 skimming, 2 sleeper,
+        2 stuck ...)
     """
     n_anomalies = round(n_samples * anomaly_fraction)
     if not len(_KINDS) <= n_anomalies < n_samples:
@@ -92,7 +93,7 @@ def make_mixed_demo(
     unknown = rng.uniform(size=n_samples) < 0.01
     columns["country"] = np.where(unknown, np.array(None), columns["country"])
     X = frame_of(columns) if as_frame else _dicts(columns)
-    return Table(X=X, kind=kind, feature_names=tuple(columns))
+    return LabelledTable(X=X, kind=kind, feature_names=tuple(columns))
 
 
 def _payments(n: int, rng: Any) -> Columns:
@@ -135,7 +136,7 @@ _KINDS: dict[str, Callable[[int, Columns, Any], Columns]] = {
         "amount": 50.0 * rng.randint(2, 9, size=n),
         "items": np.ones(n),
         "distance_km": rng.uniform(4_000, 12_000, size=n).round(),
-        "country": rng.choice(np.array(_FAR, dtype=object), size=n),
+        "country": rng.choice(np.array(_FAR_COUNTRIES, dtype=object), size=n),
         **_by(n, purpose="cash", channel="atm"),
     },
     "money mule": lambda n, _, rng: {

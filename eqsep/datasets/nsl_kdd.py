@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.home import Source
-from eqsep.datasets.records import Split, for_protocol, frame_of, split_of
+from eqsep.datasets.home import DatasetSource
+from eqsep.datasets.records import TrainTestSplit, for_protocol, frame_of, split_of
 
-_SOURCE = Source(title="NSL-KDD", folder="nsl-kdd", url="https://www.unb.ca/cic/datasets/nsl.html")
+_SOURCE = DatasetSource(
+    title="NSL-KDD", folder="nsl-kdd", url="https://www.unb.ca/cic/datasets/nsl.html"
+)
 
 NSL_KDD_COLUMNS = (
     *("duration", "protocol_type", "service", "flag", "src_bytes", "dst_bytes", "land"),
@@ -51,7 +53,7 @@ _TRAINED_ON = ("normal", "dos", "unassigned")
 
 def load_nsl_kdd(
     *, data_home: Any = None, protocol: str = "corrected", as_frame: bool = False
-) -> Split:
+) -> TrainTestSplit:
     """NSL-KDD's network connections: normal ones and denial of service to learn from.
 
     The test has three kinds of attack that training lacks (probing, gaining privileges, gaining
@@ -72,7 +74,7 @@ def load_nsl_kdd(
 
     Returns
     -------
-    Split
+    TrainTestSplit
         With the kinds "normal", "dos", "probe", "privilege", "access" and, by the paper's protocol,
         "unassigned". The rows are in the order of the files.
 

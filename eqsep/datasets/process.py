@@ -12,7 +12,7 @@ import numpy as np
 from scipy.signal import lfilter
 from sklearn.utils import check_random_state
 
-from eqsep.datasets.records import Table, named_columns
+from eqsep.datasets.records import LabelledTable, named_columns
 from eqsep.errors import UserError
 
 Values = Mapping[str, np.ndarray]
@@ -41,7 +41,7 @@ LOOPS = {
     "medium": ("tank2_temperature", 0.08, 500.0),
     "product": ("tank2_level", -1.0, 600.0),
 }
-_HELD = [_PLACE[held] for held, _, _ in LOOPS.values()]
+_HELD_SENSORS = [_PLACE[held] for held, _, _ in LOOPS.values()]
 _GAIN = np.array([[gain] for _, gain, _ in LOOPS.values()])
 _RESET = np.array([[reset] for _, _, reset in LOOPS.values()])
 _MEDIUM = list(LOOPS).index("medium")
@@ -55,7 +55,7 @@ _PRODUCT_FILM, _MEDIUM_FILM, _WALL = 11.0, 9.5, 0.0167  # kW/K at 1 l/s, twice, 
 _EXCHANGER_LAG = 30.0
 _HEAT_CAPACITY, _LOSS = 4.18, 0.4  # kJ/(l K), kW/K
 _AREA = np.array([[1_500.0], [2_000.0]])  # litres a metre of level
-_LOWEST, _HIGHEST = 0.05, 3.0
+_LOWEST_LEVEL, _HIGHEST_LEVEL = 0.05, 3.0
 
 _STEPS_A_ROW = 3  # a row every 30 seconds
 _WARM_UP = 120  # rows before the first: an hour
@@ -99,7 +99,7 @@ def make_process(
     setpoint_spread: float = 0.0,
     as_frame: bool = False,
     random_state: Any = None,
-) -> Table:
+) -> LabelledTable:
     """The sensors of a process, normal runs and runs with one of ten kinds of fault.
 
     Columns move together and follow themselves in time, and controllers work against a fault: many
@@ -121,7 +121,7 @@ def make_process(
 
     Returns
     -------
-    Table
+    LabelledTable
         Runs one after the other, rows of a run in time. `groups` is the number of the run, `time`
         the number of the row in its run, both from 0.
 
@@ -146,7 +146,8 @@ def make_process(
     --------
     >>> from eqsep.datasets import make_process
     >>> make_process(n_normal_runs=2, n_fault_runs=1, n_rows=40, random_state=0)
-    Table(28 features; 30 blocked pipe, 30 cold medium, 30 feed step, 30 fouling, 30 frozen ...)
+    LabelledTable(28 features; 30 blocked pipe, 30 cold medium, 30 feed step, 30 fouling,
+        30 frozen ...)
     """
     _check(n_normal_runs, n_fault_runs, n_rows=n_rows, setpoint_spread=setpoint_spread)
     rng = check_random_state(random_state)
@@ -161,7 +162,7 @@ def make_process(
     rows = readings[_WARM_UP * _STEPS_A_ROW :: _STEPS_A_ROW].transpose(2, 0, 1)
     X = rows.reshape(-1, len(SENSORS))
     time = np.tile(np.arange(n_rows), len(kinds))
-    return Table(
+    return LabelledTable(
         X=named_columns(X, list(SENSORS), as_frame=as_frame),
         kind=np.where(time < n_rows // 4, "normal", np.repeat(kinds, n_rows)),
         feature_names=tuple(SENSORS),
@@ -276,7 +277,7 @@ class Plant:
 
     def control(self, reading: np.ndarray, setpoint: np.ndarray, fault: Values) -> None:
         """PI control, u = k (e + ∫ e dt / T), within 0 and 1; then the valves follow with a lag."""
-        error = _GAIN * (setpoint - reading[_HELD])
+        error = _GAIN * (setpoint - reading[_HELD_SENSORS])
         growth = STEP / _RESET * error
         growth[_MEDIUM] *= 1 + fault["oscillation"]
         self.integral = np.clip(self.integral + growth, 0.0, 1.0)
@@ -295,7 +296,7 @@ class Plant:
         carried = np.array([feed, transfer]) * (inlet - self.temperature)
         lost = _LOSS / _HEAT_CAPACITY * (self.temperature - now["ambient_temperature"])
         self.temperature = self.temperature + STEP * (carried - lost) / content
-        self.level = np.clip(self.level + STEP * gained / _AREA, _LOWEST, _HIGHEST)
+        self.level = np.clip(self.level + STEP * gained / _AREA, _LOWEST_LEVEL, _HIGHEST_LEVEL)
         towards = self._exchanged(now, flows, fault)
         self.outlet = self.outlet + STEP / _EXCHANGER_LAG * (towards - self.outlet)
 

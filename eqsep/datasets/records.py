@@ -1,4 +1,4 @@
-"""The records of data sets: a `Split` has training and test rows, a `Table` is not divided."""
+"""The records of data sets: a `TrainTestSplit`, or a `LabelledTable` that is not divided."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Table:
+class LabelledTable:
     """Rows with the kind of each row, to be divided by the caller.
 
     Attributes
@@ -31,8 +31,8 @@ class Table:
 
     Examples
     --------
-    >>> Table(X=[[0.0], [9.0]], kind=["normal", "scan"], feature_names=["load"])
-    Table(1 feature; 1 normal, 1 scan)
+    >>> LabelledTable(X=[[0.0], [9.0]], kind=["normal", "scan"], feature_names=["load"])
+    LabelledTable(1 feature; 1 normal, 1 scan)
     """
 
     X: Any
@@ -52,27 +52,27 @@ class Table:
         return (self.kind != "normal").astype(int)
 
     def __repr__(self) -> str:
-        return f"Table({_in_words(self.feature_names)}; {_kinds_in_words(self.kind)})"
+        return f"LabelledTable({_in_words(self.feature_names)}; {_kinds_in_words(self.kind)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Split:
+class TrainTestSplit:
     """Training and test rows with the kind of each row.
 
     Attributes
     ----------
     X_train, X_test : array or frame of shape (n_rows, n_features)
     kind_train, kind_test, y_train, y_test, feature_names
-        As in `Table`.
+        As in `LabelledTable`.
 
     Examples
     --------
-    >>> split = Split(
+    >>> split = TrainTestSplit(
     ...     X_train=[[0.0], [9.0]], kind_train=["normal", "scan"],
     ...     X_test=[[0.1], [-9.0]], kind_test=["normal", "flood"], feature_names=["load"],
     ... )
     >>> split
-    Split(1 feature; train: 1 normal, 1 scan; test: 1 flood, 1 normal)
+    TrainTestSplit(1 feature; train: 1 normal, 1 scan; test: 1 flood, 1 normal)
     """
 
     X_train: Any
@@ -96,17 +96,17 @@ class Split:
 
     def __repr__(self) -> str:
         train, test = _kinds_in_words(self.kind_train), _kinds_in_words(self.kind_test)
-        return f"Split({_in_words(self.feature_names)}; train: {train}; test: {test})"
+        return f"TrainTestSplit({_in_words(self.feature_names)}; train: {train}; test: {test})"
 
 
 Rows: TypeAlias = tuple[Any, np.ndarray]  # with the kind of each row
 
 
-def split_of(train: Rows, test: Rows, feature_names: tuple[str, ...]) -> Split:
+def split_of(train: Rows, test: Rows, feature_names: tuple[str, ...]) -> TrainTestSplit:
     """The split into these rows and kinds."""
     (X, kind), (X_test, kind_test) = train, test
     kinds = {"kind_train": kind, "kind_test": kind_test}
-    return Split(X_train=X, X_test=X_test, **kinds, feature_names=feature_names)
+    return TrainTestSplit(X_train=X, X_test=X_test, **kinds, feature_names=feature_names)
 
 
 def numbered(letter: str, X: np.ndarray) -> tuple[str, ...]:

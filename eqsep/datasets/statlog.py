@@ -5,17 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.home import Source
-from eqsep.datasets.records import Rows, Table, named_columns
+from eqsep.datasets.home import DatasetSource
+from eqsep.datasets.records import LabelledTable, Rows, named_columns
 from eqsep.errors import UserError
 
 _UCI = "https://archive.ics.uci.edu/dataset"
-_SHUTTLE = Source(title="Shuttle", folder="shuttle", url=f"{_UCI}/148/statlog+shuttle")
+_SHUTTLE = DatasetSource(title="Shuttle", folder="shuttle", url=f"{_UCI}/148/statlog+shuttle")
 _SHUTTLE_COLUMNS = tuple(f"x{i}" for i in range(1, 10))
 _STATES = ("normal", "fpv close", "fpv open", "high", "bypass", "bpv close", "bpv open")
 _SHUTTLE_KINDS = dict(enumerate(_STATES, start=1))
 
-_SATIMAGE = Source(title="Satimage", folder="satimage", url=f"{_UCI}/146/statlog+landsat+satellite")
+_SATIMAGE = DatasetSource(
+    title="Satimage", folder="satimage", url=f"{_UCI}/146/statlog+landsat+satellite"
+)
 _SATIMAGE_COLUMNS = tuple(f"pixel{p}_band{b}" for p in range(1, 10) for b in range(1, 5))
 # Class 6 is missing: mixed ground was left out when the data were published.
 _GROUND = {
@@ -24,7 +26,7 @@ _GROUND = {
 }
 
 
-def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
+def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> LabelledTable:
     """States of a space shuttle's radiators: flow as usual, and six other kinds.
 
     Parameters
@@ -37,7 +39,7 @@ def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
 
     Returns
     -------
-    Table
+    LabelledTable
         The 58,000 rows of both files, those of shuttle.trn first. Class 1 (rad flow, 79 % of the
         rows) is normal; the kinds are "fpv close", "fpv open", "high", "bypass" and, with 10 and 13
         rows, "bpv close" and "bpv open".
@@ -53,7 +55,7 @@ def load_satimage(
     data_home: Any = None,
     normal: Collection[str] = ("red soil", "grey soil", "very damp grey soil"),
     as_frame: bool = False,
-) -> Table:
+) -> LabelledTable:
     """Ground seen by a satellite, in four spectral bands: frequent kinds and other ones.
 
     Parameters
@@ -71,7 +73,7 @@ def load_satimage(
 
     Returns
     -------
-    Table
+    LabelledTable
         The 6,435 rows of both files, those of sat.trn first. Every ground that is not normal is a
         kind of its own. The 36 features are the four bands of the pixel in question and of its
         eight neighbours: pixel1_band1, pixel1_band2, ... from the top left to the bottom right.
@@ -88,7 +90,9 @@ def load_satimage(
     return _table(parts, _SATIMAGE_COLUMNS, as_frame=as_frame)
 
 
-def _table(parts: list[Rows], columns: tuple[str, ...], *, as_frame: bool) -> Table:
+def _table(parts: list[Rows], columns: tuple[str, ...], *, as_frame: bool) -> LabelledTable:
     """The rows and kinds of all files, one after the other."""
     X, kind = map(np.concatenate, zip(*parts, strict=True))
-    return Table(X=named_columns(X, columns, as_frame=as_frame), kind=kind, feature_names=columns)
+    return LabelledTable(
+        X=named_columns(X, columns, as_frame=as_frame), kind=kind, feature_names=columns
+    )

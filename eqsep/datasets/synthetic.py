@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.datasets.records import Split, for_protocol, numbered, split_of
+from eqsep.datasets.records import TrainTestSplit, for_protocol, numbered, split_of
 from eqsep.errors import UserError
 
 _RANGE = 10.0  # coordinates on the hyperplane and of the uniform anomalies lie in [-10, 10]
@@ -70,7 +70,7 @@ def make_hyperplane(
     anomaly_fraction: float = 0.1,
     protocol: str = "corrected",
     random_state: Any = None,
-) -> Split:
+) -> TrainTestSplit:
     """Normal rows on a random hyperplane w.x + b = 0, anomalies uniform in the cube around it.
 
     w and b are standard normal, and coordinates uniform on [-10, 10], but for the last one of a
@@ -93,13 +93,13 @@ def make_hyperplane(
 
     Returns
     -------
-    Split
+    TrainTestSplit
         With the kinds "normal" and "uniform".
 
     Examples
     --------
     >>> make_hyperplane(n_features=3, noise=0.5, random_state=0)
-    Split(3 features; train: 90 normal, 10 uniform; test: 90 normal, 10 uniform)
+    TrainTestSplit(3 features; train: 90 normal, 10 uniform; test: 90 normal, 10 uniform)
     """
     same_points = for_protocol(protocol, _SAME_POINTS)
     _check_shape(n_features, noise=noise)
@@ -132,7 +132,7 @@ def make_gaussians(
     anomaly_fraction: float = 0.1,
     protocol: str = "corrected",
     random_state: Any = None,
-) -> Split:
+) -> TrainTestSplit:
     """Two Gaussian clouds: the normal one around (1, ..., 1), the other around (-1, ..., -1).
 
     With two features both have the covariance k [[0.2, 0.1], [0.1, 0.2]], otherwise 0.1 k I, where
@@ -151,13 +151,14 @@ def make_gaussians(
 
     Returns
     -------
-    Split
+    TrainTestSplit
         With the kinds "normal" and "other gaussian".
 
     Examples
     --------
     >>> make_gaussians(n_features=10, random_state=0)
-    Split(10 features; train: 90 normal, 10 other gaussian; test: 90 normal, 10 other gaussian)
+    TrainTestSplit(10 features; train: 90 normal, 10 other gaussian;
+        test: 90 normal, 10 other gaussian)
     """
     means = for_protocol(protocol, {"corrected": _MEANS, "paper": _MEANS})
     _check_shape(n_features, at_least=1, noise_multiplier=noise_multiplier)
@@ -180,7 +181,7 @@ def make_circles(
     anomaly_fraction: float = 0.25,
     protocol: str = "corrected",
     random_state: Any = None,
-) -> Split:
+) -> TrainTestSplit:
     """Normal rows on the unit circle, training anomalies outside it, test anomalies inside it.
 
     The paper's toy problem of seen and unseen anomalies: a model that only divides the normal
@@ -196,13 +197,13 @@ def make_circles(
 
     Returns
     -------
-    Split
+    TrainTestSplit
         With the kinds "normal", "outer" (only in training) and "inner" (only in test).
 
     Examples
     --------
     >>> make_circles(random_state=0)
-    Split(2 features; train: 75 normal, 25 outer; test: 25 inner, 75 normal)
+    TrainTestSplit(2 features; train: 75 normal, 25 outer; test: 25 inner, 75 normal)
     """
     radii = for_protocol(protocol, _CIRCLE_RADII)
     _check_shape(2, noise=noise)
@@ -273,5 +274,7 @@ def _check_shape(n_features: int, *, at_least: int = 2, **spread: float) -> None
             )
 
 
-def _split(train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray]) -> Split:
+def _split(
+    train: tuple[np.ndarray, np.ndarray], test: tuple[np.ndarray, np.ndarray]
+) -> TrainTestSplit:
     return split_of(train, test, numbered("x", train[0]))

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.home import Source
-from eqsep.datasets.records import Split, for_protocol, named_columns, split_of
+from eqsep.datasets.home import DatasetSource
+from eqsep.datasets.records import TrainTestSplit, for_protocol, named_columns, split_of
 
 _URL = "https://archive.ics.uci.edu/dataset/102/thyroid+disease"
-_SOURCE = Source(title="the thyroid data", folder="ann-thyroid", url=_URL)
+_SOURCE = DatasetSource(title="the thyroid data", folder="ann-thyroid", url=_URL)
 THYROID_COLUMNS = (
     *("age", "sex", "on_thyroxine", "query_on_thyroxine", "on_antithyroid_medication", "sick"),
     *("pregnant", "thyroid_surgery", "i131_treatment", "query_hypothyroid", "query_hyperthyroid"),
@@ -21,7 +21,7 @@ _MOVED = {"corrected": (), "paper": ("subnormal",)}
 
 def load_thyroid(
     *, data_home: Any = None, protocol: str = "corrected", as_frame: bool = False
-) -> Split:
+) -> TrainTestSplit:
     """Thyroid patients: normal ones and hyperfunction to learn from, subnormal ones to find.
 
     Parameters
@@ -37,7 +37,7 @@ def load_thyroid(
 
     Returns
     -------
-    Split
+    TrainTestSplit
         With the kinds "normal", "hyperfunction" and "subnormal", the last in the test only, and 21
         features, not scaled. The rows are in the order of the files.
 

@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from eqsep.checks import DataWarning
-from eqsep.datasets import Table, make_mixed_demo
+from eqsep.datasets import LabelledTable, make_mixed_demo
 from eqsep.detector import Detector
 from eqsep.evaluation import OVERALL, anomaly_score, average_precision_by_kind, prevalence_by_kind
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.report import DetectorReport, HeldOut, detector_report
-from eqsep.report.reasons import Alarm
+from eqsep.report.reasons import ExplainedAlarm
 from eqsep.tables import TableEncoder
 
 SEEN = "card testing"
@@ -37,11 +37,11 @@ class PaymentsDemo:
     """All results of the demonstration."""
 
     detector: Detector
-    old: Table  # the payments that were learnt, with one kind of anomaly
-    new: Table
+    old: LabelledTable  # the payments that were learnt, with one kind of anomaly
+    new: LabelledTable
     contenders: tuple[PaymentsResult, ...]  # the detector first
     chance: tuple[float, ...]  # average precision of a random score, on seen and unseen kinds
-    alarms: tuple[Alarm, ...]  # the highest of each of some unseen kinds
+    alarms: tuple[ExplainedAlarm, ...]  # the highest of each of some unseen kinds
     report: DetectorReport
 
     @property
@@ -89,7 +89,7 @@ def run_payments(
 
 
 def _others(
-    old: Table, new: Table, seed: int, on_step: Callable[[str], None]
+    old: LabelledTable, new: LabelledTable, seed: int, on_step: Callable[[str], None]
 ) -> Iterator[tuple[str, np.ndarray]]:
     """The scores of methods for matrices of numbers, above 0 for an alarm."""
     encoder = TableEncoder().fit(old.X)
@@ -103,7 +103,7 @@ def _others(
 
 
 def _result(
-    method: str, score: np.ndarray, new: Table, *, promised: float | None = None
+    method: str, score: np.ndarray, new: LabelledTable, *, promised: float | None = None
 ) -> PaymentsResult:
     parts = [average_precision_by_kind(score[r], new.kind[r])[OVERALL] for r in _parts(new.kind)]
     is_normal, is_seen = new.kind == "normal", new.kind == SEEN
@@ -122,9 +122,11 @@ def _parts(kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.isin(kind, ("normal", SEEN)), kind != SEEN
 
 
-def _one_of_each(alarms: tuple[Alarm, ...], *, most: int = 3) -> tuple[Alarm, ...]:
+def _one_of_each(
+    alarms: tuple[ExplainedAlarm, ...], *, most: int = 3
+) -> tuple[ExplainedAlarm, ...]:
     """The highest alarm of each unseen kind; `alarms` are in falling order."""
-    first: dict[str, Alarm] = {}
+    first: dict[str, ExplainedAlarm] = {}
     for alarm in alarms:
         if alarm.label not in ("normal", SEEN):
             first.setdefault(alarm.label, alarm)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from eqsep.datasets import Split, make_circles, make_logic
+from eqsep.datasets import TrainTestSplit, make_circles, make_logic
 from eqsep.datasets.synthetic import LOGIC_NAMES
 from eqsep.evaluation import anomaly_score, average_precision_by_kind
 from eqsep.evaluation.peers import PEERS
@@ -113,7 +113,9 @@ def _methods(random_state: int) -> dict[tuple[str, str], BaseEstimator]:
     } | {("IsolationForest", ""): PEERS["isolation forest"].build(random_state=random_state)}
 
 
-def _result(method: str, gamma: str, model: BaseEstimator, circles: Split) -> CirclesResult:
+def _result(
+    method: str, gamma: str, model: BaseEstimator, circles: TrainTestSplit
+) -> CirclesResult:
     score, unseen = anomaly_score(model, circles.X_test), circles.kind_test == "inner"
     return CirclesResult(
         method=method,
@@ -131,7 +133,7 @@ def _closing(n_features: int, family: str) -> Closing:
     return Closing(n_features, family, closing_number(family, n_features), *chances)
 
 
-def _panel(result: CirclesResult, model: BaseEstimator, circles: Split) -> Drawing:
+def _panel(result: CirclesResult, model: BaseEstimator, circles: TrainTestSplit) -> Drawing:
     kind = np.concatenate([circles.kind_train, circles.kind_test])
     return (
         model,

@@ -24,7 +24,7 @@ from eqsep.schemas import NUMBER, check_parts, either, plain, word
 ENOUGH = 500  # landmarks
 ROWS, COLUMNS = 16, 4  # that are summed in one go
 COMMON = 0.5  # the share of landmarks with one number from which on a column is mostly that number
-_NONE = (np.empty(0, np.intp), np.empty((2, 0), np.float32), np.empty((3, 0, 0), np.float32))
+_NO_SPARSE = (np.empty(0, np.intp), np.empty((2, 0), np.float32), np.empty((3, 0, 0), np.float32))
 # Kernels of `sklearn.metrics.pairwise`, which is slow to import.
 PAIRWISE = (
     *("additive_chi2", "chi2", "cosine", "laplacian", "linear"),
@@ -477,7 +477,7 @@ class _Dense:
         self._landmarks[:n] = C.T[columns]
         self._total = np.zeros(len(C), dtype=C.dtype) if total is None else total
 
-    def __call__(self, X: np.ndarray, sparse: tuple[np.ndarray, ...] = _NONE) -> np.ndarray:
+    def __call__(self, X: np.ndarray, sparse: tuple[np.ndarray, ...] = _NO_SPARSE) -> np.ndarray:
         """The distances; in single precision, those over `sparse` columns are included."""
         dtype = self._total.dtype
         X = np.ascontiguousarray(X, dtype)

@@ -151,10 +151,14 @@ FUSED = frozenset({"contract"})
 # exp(x) = 2^n exp(r) with n = x / log 2 to the nearest whole number, which adding and taking away
 # 1.5 2^23 gives, and r = x - n log 2 with log 2 in two parts; exp(r) is a polynomial (Cephes).
 _SINGLE = np.float32
-_LOWEST, _ROUNDED, _LOG2_E = _SINGLE(-88), _SINGLE(1.5 * 2**23), _SINGLE(1.4426950408889634)
-_LOG_2, _REST = _SINGLE(0.693359375), _SINGLE(-2.12194440e-4)
+_LOWEST_EXPONENT, _ROUNDED, _LOG2_E = (
+    _SINGLE(-88),
+    _SINGLE(1.5 * 2**23),
+    _SINGLE(1.4426950408889634),
+)
+_LOG_2, _LOG_2_REST = _SINGLE(0.693359375), _SINGLE(-2.12194440e-4)
 _ONE, _BIAS, _EXPONENT = _SINGLE(1), _SINGLE(127), _SINGLE(2**23)
-_ZERO, _SEEN = _SINGLE(0), _SINGLE(2.0**-63)
+_ZERO, _NORMAL_SQUARE = _SINGLE(0), _SINGLE(2.0**-63)
 _A, _B, _C = _SINGLE(1.9875691500e-4), _SINGLE(1.3981999507e-3), _SINGLE(8.3334519073e-3)
 _D, _E, _F = _SINGLE(4.1665795894e-2), _SINGLE(1.6666665459e-1), _SINGLE(5.0000001201e-1)
 
@@ -166,22 +170,23 @@ def _average_exponentials(s: Any, rate: Any, shares: Any, bits: Any, power: Any)
     for i in range(s.shape[0]):
         for j in range(m):
             x = s[i, j] * rate
-            x = _LOWEST if x < _LOWEST else x
+            x = _LOWEST_EXPONENT if x < _LOWEST_EXPONENT else x
             n = (x * _LOG2_E + _ROUNDED) - _ROUNDED
-            r = (x - n * _LOG_2) - n * _REST
+            r = (x - n * _LOG_2) - n * _LOG_2_REST
             higher = ((((_A * r + _B) * r + _C) * r + _D) * r + _E) * r + _F
             s[i, j] = higher * (r * r) + r + _ONE
             bits[j] = np.int32((n + _BIAS) * _EXPONENT)
         for j in range(m):
             k = s[i, j] * power[j]
-            square = k if k > _SEEN else _ZERO  # a subnormal square is slow, and adds nothing
+            # a subnormal square is slow, and adds nothing
+            square = k if k > _NORMAL_SQUARE else _ZERO
             square *= square
             power[j] = square
             s[i, j] = shares[0] * k + shares[1] * square
         for p in range(2, shares.shape[0]):
             for j in range(m):
                 k = power[j]
-                k = k if k > _SEEN else _ZERO
+                k = k if k > _NORMAL_SQUARE else _ZERO
                 k *= k
                 power[j] = k
                 s[i, j] += shares[p] * k

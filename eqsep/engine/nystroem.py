@@ -20,7 +20,7 @@ ANOMALOUS_SHARE = 1 / 3
 MANY = 5000  # landmarks: their sums take 200 MB
 CACHED_ROWS = 256  # few enough for their kernel values to stay in the processor's cache
 _MIXED_AT_ONCE = 512  # rows: their bits stay in the processor's cache
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_FIRST_MULTIPLIER, _SECOND_MULTIPLIER = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 BLOCK = 256  # rows summed at once: few enough for single precision, and their values stay cached
 LIGHT = 4.0  # the most Σ k² of a block's rows at a landmark for its sum to be rounded
@@ -96,8 +96,8 @@ def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
 def _finalised(b: np.ndarray) -> np.ndarray:
     """The finaliser of SplitMix64."""
-    b = (b ^ (b >> _30)) * _FIRST
-    b = (b ^ (b >> _27)) * _SECOND
+    b = (b ^ (b >> _30)) * _FIRST_MULTIPLIER
+    b = (b ^ (b >> _27)) * _SECOND_MULTIPLIER
     return np.asarray(b ^ (b >> _31))
 
 

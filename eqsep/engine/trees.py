@@ -12,7 +12,7 @@ import numpy as np
 from eqsep.engine.loops import compiled, in_threads, pieces
 from eqsep.schemas import Kept, array_of, bounded, damaged
 
-_AT_ONCE = 512  # rows held as leaves
+_ROWS_PER_PIECE = 512  # rows held as leaves
 _NO_COLUMN = -1  # of a leaf
 SIDE_BY_SIDE = 8  # trees that a row goes down at once
 
@@ -149,7 +149,7 @@ class Trees(Kept):
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The sums of the targets of the rows in each leaf.  (n, t) -> (n_leaves, t)"""
         total = np.zeros((self.n_leaves, target.shape[1]))
-        for some in pieces(slice(0, len(rows)), _AT_ONCE):
+        for some in pieces(slice(0, len(rows)), _ROWS_PER_PIECE):
             exact = np.ascontiguousarray(target[some], dtype=np.float64)
             _add(self._walked(rows[some]), len(self.root), exact, total)
         return total
@@ -161,7 +161,7 @@ class Trees(Kept):
         def fill(some: slice) -> None:
             np.add.reduce(of_leaf.take(self.leaves(rows[some])), axis=1, out=out[some])
 
-        in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root), most=_AT_ONCE)
+        in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root), most=_ROWS_PER_PIECE)
         out /= len(self.root)
         return out
 
@@ -173,7 +173,7 @@ class Trees(Kept):
             _average(self._walked(rows[some]), len(self.root) // n_parts, of_leaf, out[some])
 
         steps = 10 * len(rows) * len(self.root) * of_leaf.shape[1]
-        in_threads(fill, len(rows), steps=steps, most=_AT_ONCE)
+        in_threads(fill, len(rows), steps=steps, most=_ROWS_PER_PIECE)
         return out
 
     @classmethod

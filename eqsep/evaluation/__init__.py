@@ -57,9 +57,9 @@ from eqsep.evaluation.left_out import (
 from eqsep.evaluation.names import NamedKind, Names, NamesTried, Reliability, SetsFound
 from eqsep.evaluation.promises import (
     GroupRates,
-    Promise,
+    MeasuredPromise,
+    PromiseVerdict,
     Share,
-    Verdict,
     kept_promise,
     kept_promises,
 )
@@ -67,10 +67,10 @@ from eqsep.separators.scores import anomaly_average_precision, anomaly_score
 
 __all__ = ["OVERALL", "AssessedKind", "Assessment", "Backtest", "CaughtKind", "Comparison"]
 __all__ += ["Contender", "Cost", "Curve", "DetectionDelay", "Difference", "Fixed", "GroupRates"]
-__all__ += ["Interval", "KindDelay", "Learning", "LeaveOneKindOut", "NamedKind", "Names"]
-__all__ += ["NamesTried", "PairedComparison", "Period", "Promise", "Reliability", "Retrained"]
-__all__ += ["Review", "Schedule", "ScoreHistogram", "SeenKind", "SetsFound", "Share", "Statistic"]
-__all__ += ["Tested", "TopScores", "Verdict", "anomaly_average_precision", "anomaly_score"]
+__all__ += ["Interval", "KindDelay", "Learning", "LeaveOneKindOut", "MeasuredPromise", "NamedKind"]
+__all__ += ["Names", "NamesTried", "PairedComparison", "Period", "PromiseVerdict", "Reliability"]
+__all__ += ["Retrained", "Review", "Schedule", "ScoreHistogram", "SeenKind", "SetsFound", "Share"]
+__all__ += ["Statistic", "Tested", "TopScores", "anomaly_average_precision", "anomaly_score"]
 __all__ += ["assess", "average_precision_by_kind", "average_precision_difference"]
 __all__ += ["average_precision_interval", "backtest", "compare", "compare_pair"]
 __all__ += ["cross_validate_kind", "detection_delay", "kept_promise", "kept_promises"]

@@ -13,7 +13,13 @@ from eqsep.detector.model import Model
 from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.kinds import OVERALL, Interval, average_precision_interval, roc_auc_interval
 from eqsep.evaluation.names import Names, names_on
-from eqsep.evaluation.promises import GroupRates, Promise, Share, Verdict, kept_promise
+from eqsep.evaluation.promises import (
+    GroupRates,
+    MeasuredPromise,
+    PromiseVerdict,
+    Share,
+    kept_promise,
+)
 from eqsep.labels import NORMAL, UNLABELLED, label_codes
 from eqsep.tables.reading import read_table
 
@@ -131,7 +137,7 @@ class Assessment:
     overall: AssessedKind | None  #: All anomalies together; None if there are none.
     threshold: float
     false_alarms: Share  #: Of the normal rows, those that raise an alarm.
-    promise: Promise | None  #: None if whole groups calibrate.
+    promise: MeasuredPromise | None  #: None if whole groups calibrate.
     #: "new groups" or "new time blocks" if whole ones calibrate. Their rows are alike, so counting
     #: rows cannot show whether the promise is kept.
     promised_for: str | None
@@ -143,7 +149,7 @@ class Assessment:
     delay: DetectionDelay | None = None  #: None if neither times nor runs are known.
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> PromiseVerdict | None:
         """Whether the promise is kept; None if it is for groups that are not known."""
         kept = self.groups if self.promise is None else self.promise
         return None if kept is None else kept.verdict
@@ -253,7 +259,7 @@ def group_rates(
     )
 
 
-def promise_of(model: Model, alarm: np.ndarray) -> Promise:
+def promise_of(model: Model, alarm: np.ndarray) -> MeasuredPromise:
     """The promise of a model without groups, given the alarms among normal rows."""
     rate, n = float(model.promise.false_alarm_rate), model.calibration.n_units
     kept = kept_promise(int(alarm.sum()), len(alarm), rate=rate, rank=model.rank, held_out=n)

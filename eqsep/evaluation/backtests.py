@@ -19,7 +19,7 @@ from eqsep.detector.model import Model
 from eqsep.errors import EqsepWarning, ParameterError, UserError
 from eqsep.evaluation.assessment import promise_of
 from eqsep.evaluation.kinds import anomalous_kinds
-from eqsep.evaluation.promises import Promise, Share
+from eqsep.evaluation.promises import MeasuredPromise, Share
 from eqsep.labels import NORMAL
 from eqsep.progress import steps
 from eqsep.separators.scores import anomaly_score
@@ -274,7 +274,7 @@ class Backtest:
     recall: dict[str, Share]
     false_alarms: dict[str, Share]  #: The normal rows above the threshold of methods with one.
     #: Of methods that calibrate on single rows, from the first model that makes a promise on.
-    promises: dict[str, Promise]
+    promises: dict[str, MeasuredPromise]
     seconds: dict[str, float]  #: The time spent learning.
     alarms: dict[str, np.ndarray]  #: Whether each row was looked at.
     waited: int  #: The rows that came before the first model.

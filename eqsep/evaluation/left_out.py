@@ -248,7 +248,7 @@ def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list
 
 
 @dataclass(frozen=True)
-class Units:
+class RowUnits:
     """What each row belongs to: its group, or its block of time."""
 
     unit: np.ndarray  # numbers from 0 on; blocks in the order of time
@@ -262,11 +262,11 @@ class Units:
         return ~(in_test | before | after)
 
 
-def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
+def units_of(groups: Any, time: Any, *, n_rows: int) -> RowUnits | None:
     """What rows belong to: their group, else a block of time; None if neither is known."""
     if groups is not None:
         group = np.unique(_one_each(groups, "groups", n_rows), return_inverse=True)[1]
-        return Units(group, np.full(n_rows, 0.5))
+        return RowUnits(group, np.full(n_rows, 0.5))
     if time is None:
         return None
     when = _one_each(time, "time", n_rows)
@@ -280,7 +280,7 @@ def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
     if len(edges) < 3:
         raise UserError("Nearly all rows have the same time: leave the time out.")
     block = np.clip(np.searchsorted(edges, when, side="right") - 1, 0, len(edges) - 2)
-    return Units(block, (when - edges[block]) / np.diff(edges)[block])
+    return RowUnits(block, (when - edges[block]) / np.diff(edges)[block])
 
 
 def _one_each(values: Any, name: str, n_rows: int) -> np.ndarray:
@@ -300,7 +300,7 @@ def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
 
 
 def _divide_units(
-    kind: np.ndarray, units: Units, *, normal: str, test_size: float, rng: Any
+    kind: np.ndarray, units: RowUnits, *, normal: str, test_size: float, rng: Any
 ) -> np.ndarray:
     """The same by whole units, the rarest kind first; a kind in one unit is in the test: unseen."""
     unit = units.unit

@@ -15,13 +15,13 @@ from eqsep.detector.holdout import Grouping
 from eqsep.detector.model import Model, Verdicts
 from eqsep.detector.namer import COVERAGE, KindSets
 from eqsep.evaluation.peers import PEERS
-from eqsep.evaluation.promises import Promise, Share, kept_promise
+from eqsep.evaluation.promises import MeasuredPromise, Share, kept_promise
 from eqsep.labels import NORMAL, UNSEEN
 from eqsep.progress import steps
 from eqsep.tables.reading import Table
 
 _BINS = 10  # of probabilities
-_FEWEST = 4  # rows of a kind: with fewer, it is neither divided nor left out
+_MIN_ROWS_OF_KIND = 4  # rows of a kind: with fewer, it is neither divided nor left out
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Names:
     rate: float  #: The share of rows of seen kinds that may be called "unseen".
     #: Whether that rate is kept. None if it is not promised, or if rows come in groups: rows of one
     #: group are alike, so counting rows cannot show it.
-    promise: Promise | None = None
+    promise: MeasuredPromise | None = None
     unit: str = ""  #: What rows come in, if in groups: "group" or "time block".
     #: Of the named alarms of seen kinds, those that a random forest names right; it is grown on the
     #: rows that the detector keeps, and its votes count as much as rows of a kind were learnt. None
@@ -236,7 +236,7 @@ def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
     return SetsFound(promised, covered, float(np.mean([len(names) for _, names in own])))
 
 
-def _promise(model: Model, called: Share) -> tuple[Promise | None, str]:
+def _promise(model: Model, called: Share) -> tuple[MeasuredPromise | None, str]:
     """The promise on "unseen" for rows of seen kinds, or the unit if rows come in groups."""
     judges = model.namer.judges
     if judges is None or not called.total:
@@ -289,8 +289,12 @@ def try_names(
         units = rng.permutation(np.unique(unit[kind == name]))
         first |= np.isin(unit, units[: len(units) // 2]) & (kind == name)
     parts = {name: (first[kind == name].sum(), (~first[kind == name]).sum()) for name in names}
-    known = [name for name, part in parts.items() if name != normal and min(part) >= _FEWEST // 2]
-    if not known or min(parts[normal]) < _FEWEST // 2:
+    known = [
+        name
+        for name, part in parts.items()
+        if name != normal and min(part) >= _MIN_ROWS_OF_KIND // 2
+    ]
+    if not known or min(parts[normal]) < _MIN_ROWS_OF_KIND // 2:
         return None
 
     def tried(learnt: list[str]) -> Names:

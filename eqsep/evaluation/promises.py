@@ -14,8 +14,8 @@ from eqsep.evaluation.kinds import check_share
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 KEPT, BROKEN, CANNOT_TELL = "kept", "broken", "cannot tell"
 _TAIL = 0.025  # beyond each end of an interval
-_SLIGHT = 0.001  # a chance below this is not worth mentioning
-_TOLERATED = 2  # times the promised rate: a promise is kept if the interval ends below
+_SLIGHT_CHANCE = 0.001  # a chance below this is not worth mentioning
+_TOLERATED_RATIO = 2  # times the promised rate: a promise is kept if the interval ends below
 _MOST_UNITS = 10**6  # rows or groups: more are never asked for
 
 
@@ -57,7 +57,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PromiseVerdict:
     """Whether a promised rate is kept, as far as chance allows to tell.
 
     "Broken": the whole interval of the measured rate is above the promised one, and luck in the
@@ -82,7 +82,7 @@ class Verdict:
         rate: float,
         chance: float,
         unit: str = "normal row",
-    ) -> "Verdict":
+    ) -> "PromiseVerdict":
         """The verdict on `n` rows or groups, given the interval of any number of them.
 
         `by_luck` says whether luck in the held-out rows may explain a rate above the promised
@@ -91,7 +91,7 @@ class Verdict:
         m = np.geomspace(n, max(_MOST_UNITS, 2 * n), 100).round()
         low, high = interval(m)
         broken = (low > rate) & ~by_luck(m)
-        settled = broken | ((low <= rate) & (high < _TOLERATED * rate))
+        settled = broken | ((low <= rate) & (high < _TOLERATED_RATIO * rate))
         if settled[0]:
             return cls(BROKEN, unit=unit, chance=chance) if broken[0] else cls(KEPT, unit=unit)
         if not settled.any():
@@ -106,7 +106,7 @@ class Verdict:
         return {KEPT: "good", BROKEN: "bad"}.get(self.word, "late")
 
     def __str__(self) -> str:
-        if self.word == BROKEN and self.chance >= _SLIGHT:
+        if self.word == BROKEN and self.chance >= _SLIGHT_CHANCE:
             tests = float(f"{1 / self.chance:.1g}")
             often = f"1 test in {tests:.0f} gives this many alarms"
             return f"{self.word}, or bad luck: if the promise holds, {often}"
@@ -157,15 +157,15 @@ class GroupRates:
         return float(np.mean(self.rates))
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> PromiseVerdict:
         """Whether the promise is kept, as far as chance lets one tell."""
         rate, mean, deviation = self.promised, self.mean, float(np.std(self.rates, ddof=1))
         if rate is None:
-            return Verdict(NO_PROMISE)
+            return PromiseVerdict(NO_PROMISE)
         if self.known:
             known = f"at least {self.known:,} of these {self.unit}s"  # those that calibrate
             reason = f"{known} were in the fit, so they are not new"
-            return Verdict(CANNOT_TELL, unit=self.unit, reason=reason)
+            return PromiseVerdict(CANNOT_TELL, unit=self.unit, reason=reason)
 
         def by_luck(m: np.ndarray) -> np.ndarray:
             error = np.hypot(deviation / np.sqrt(m), self.luck)
@@ -176,7 +176,7 @@ class GroupRates:
 
         n, error = len(self.rates), np.hypot(deviation / np.sqrt(len(self.rates)), self.luck)
         chance = float(t.sf((mean - rate) / max(error, 1e-300), n - 1))
-        return Verdict.of(n, interval, by_luck, rate=rate, chance=chance, unit=self.unit)
+        return PromiseVerdict.of(n, interval, by_luck, rate=rate, chance=chance, unit=self.unit)
 
     def __str__(self) -> str:
         return (
@@ -193,7 +193,7 @@ def _mean_interval(mean: float, deviation: float, n: Any) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promise:
+class MeasuredPromise:
     """A promised rate of false alarms, and the rate among new normal rows."""
 
     rate: float  #: The share of new normal rows that may raise an alarm.
@@ -228,12 +228,12 @@ class Promise:
         return betabinom(rows, self.rank, self.held_out + 1 - self.rank)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> PromiseVerdict:
         """Whether the promise is kept, as far as chance lets one tell."""
         if not self.rank:
-            return Verdict(NO_PROMISE)
+            return PromiseVerdict(NO_PROMISE)
         if self.learnt:
-            return Verdict(CANNOT_TELL, reason="the model has learnt from these rows")
+            return PromiseVerdict(CANNOT_TELL, reason="the model has learnt from these rows")
 
         def interval(m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             alarms = np.where(m == self.rows, self.alarms, np.round(self.measured * m))
@@ -254,12 +254,12 @@ class Promise:
             return np.asarray(likely | forever)
 
         at = {"rate": self.rate, "chance": chance}
-        return Verdict.of(self.rows, interval, by_luck, **at, unit=self.unit)
+        return PromiseVerdict.of(self.rows, interval, by_luck, **at, unit=self.unit)
 
 
 def kept_promise(
     alarms: int, rows: int, *, rate: float, rank: int, held_out: int, confidence: float = 0.95
-) -> Promise:
+) -> MeasuredPromise:
     """The promise of a rate, given how many of the new normal rows raise an alarm.
 
     The threshold is the `rank`-highest of the scores of `held_out` normal rows.
@@ -271,12 +271,12 @@ def kept_promise(
     ends = binomtest(alarms, rows).proportion_ci(confidence, method="exact")
     counts: Any = {"rows": rows, "alarms": alarms, "rank": rank, "held_out": held_out}
     low, high = float(ends.low), float(ends.high)
-    return Promise(rate=rate, low=low, high=high, confidence=confidence, **counts)
+    return MeasuredPromise(rate=rate, low=low, high=high, confidence=confidence, **counts)
 
 
 def kept_promises(
     score: Any, *, calibration: Any, rates: Sequence[float] = RATES, confidence: float = 0.95
-) -> tuple[Promise, ...]:
+) -> tuple[MeasuredPromise, ...]:
     """Promises at several rates, if there are enough rows to calibrate them.
 
     With the k-th highest of n scores as the threshold, the alarms among new rows follow the

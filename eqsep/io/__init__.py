@@ -66,13 +66,16 @@ def read_table(
     >>> read_table(path, drop=["id"], missing=["?"]).to_pydict()
     {'heat': [1.5, None]}
     """
-    layout, writing = _layout(options)
+    layout, bad_rows = _layout(options)
+    writing = nullcontext() if bad_rows is None else bad_rows.written()
     categorical, drop = _listed(categorical), _listed(drop)
     labels = [] if label is None else [label]
     paths = _paths(path)
     with in_one_warning(", ".join(paths)), writing:
         texts = [*categorical, *labels]
-        table = whole(paths, layout=layout, as_text=texts, but=drop, for_fit=False)
+        table = whole(
+            paths, layout=layout, bad_rows=bad_rows, as_text=texts, but=drop, for_fit=False
+        )
         for mixed in mixed_columns(table, categorical=texts):
             warn(EqsepWarning(**mixed.words()))
         return with_categories(table, categorical, labels=labels)
@@ -106,10 +109,13 @@ def open_table(
     ...     [batch.to_pydict() for batch in batches]
     [{'heat': [1.5, 2.0]}]
     """
-    layout, writing = _layout(options)
+    layout, bad_rows = _layout(options)
+    writing = nullcontext() if bad_rows is None else bad_rows.written()
     wanted = None if columns is None else list(columns)
     with writing:
-        yield TypedPieces(_paths(path), lambda there: there if wanted is None else wanted, layout)
+        yield TypedPieces(
+            _paths(path), lambda there: there if wanted is None else wanted, layout, bad_rows
+        )
 
 
 def write_table(table: object, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -153,16 +159,13 @@ def _paths(path: Paths) -> list[str]:
     return [os.fspath(one) for one in _listed(path)]
 
 
-def _layout(options: dict[str, Any]) -> tuple[Layout, Any]:
-    """The options of text files, and the context in which bad rows are written."""
-    known = list(Layout.__dataclass_fields__)
+def _layout(options: dict[str, Any]) -> tuple[Layout, BadRows | None]:
+    """The layout of text files, and the file for rows that cannot be read, if one is given."""
+    known = [*Layout.__dataclass_fields__, "bad_rows"]
     for name in [name for name in options if name not in known]:
         meant = did_you_mean([name], ["label", "drop", "categorical", "columns", *known])
         raise TypeError(f"Unknown option {name!r}: expected one of {', '.join(known)}.{meant}")
     if options.get("missing") is not None:
         options["missing"] = tuple(_listed(options["missing"]))
-    bad_rows = options.pop("bad_rows", None)
-    if bad_rows is None:
-        return Layout(**options), nullcontext()
-    quarantine = BadRows(Path(bad_rows))
-    return Layout(**options, bad_rows=quarantine), quarantine.written()
+    path = options.pop("bad_rows", None)
+    return Layout(**options), None if path is None else BadRows(Path(path))

@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from eqsep.errors import ParameterError, UserError, counted, did_you_mean, quoted
 from eqsep.io import notation as marks
 from eqsep.io.notation import MISSING, THOUSANDS, Notation, is_number
-
-if TYPE_CHECKING:
-    from eqsep.io.text import BadRows
 
 _MARKS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", "~": "tildes"}
 _MARKS |= {"^": "carets", "::": "double colons"}  # the likelier first
@@ -25,13 +22,13 @@ _NOWHERE = "\x1f"  # the delimiter of files with one column
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _SAMPLED = 200  # lines that are divided
-_LOOKED_AT = 60  # rows whose values are looked at
-_AGREED = 0.8  # the least share of rows with one number of values
-_AGREED_SPACES = 0.95  # the same if only spaces divide values
+_ROWS_LOOKED_AT = 60  # rows whose values are looked at
+_MIN_AGREEMENT = 0.8  # the least share of rows with one number of values
+_MIN_AGREEMENT_OF_SPACES = 0.95  # the same if only spaces divide values
 _MOST_HEADERS = 3
 _GAP = re.compile(r"\s{2,}|\t")
-_FEWEST = 3  # lines from which blanks below each other may divide columns
-_MANY = 10  # lines from which they count more than two spaces between values
+_MIN_ALIGNED_LINES = 3  # lines from which blanks below each other may divide columns
+_LINES_FOR_ALIGNMENT = 10  # lines from which they count more than two spaces between values
 _MOST_TITLES = 100  # lines; below them are at least as many to look at
 Row = list[str]
 
@@ -47,7 +44,6 @@ class Layout:
     encoding: str | None = None
     skip: int | None = None  # lines before the table
     missing: tuple[str, ...] | None = None  # words for a missing value, or COLUMN=WORD
-    bad_rows: "BadRows | None" = None  # where unreadable rows go; else the first is an error
     sheet: str | None = None  # of a spreadsheet; else the first that is not empty
 
     def __post_init__(self) -> None:
@@ -205,7 +201,7 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
     forms = [_divided(lines, mark) for mark in there]
     if layout.skip is None:
         forms = [_after_titles(form) for form in forms]
-    likely = [form for form in forms if form.agreement >= _AGREED]
+    likely = [form for form in forms if form.agreement >= _MIN_AGREEMENT]
     ranks = [(form.titles, -round(form.agreement, 1)) for form in likely]
     tied = [form for form, rank in zip(likely, ranks, strict=True) if rank == min(ranks)]
     best = max(tied, key=lambda form: form.numbers) if tied[1:] else next(iter(tied), None)
@@ -333,7 +329,7 @@ def _numbered(names: Iterable[str]) -> list[str]:
 def _values(rows: Sequence[Row], width: int, layout: Layout) -> list[list[str]]:
     """The values of each column in the first rows, without missing ones."""
     gone = {m.casefold() for m in layout.said_missing() or MISSING} | {""}
-    whole = [row for row in rows[:_LOOKED_AT] if len(row) == width]
+    whole = [row for row in rows[:_ROWS_LOOKED_AT] if len(row) == width]
     columns = zip(*whole, strict=True) if whole else [()] * width
     return [[v for v in map(str.strip, column) if v.casefold() not in gone] for column in columns]
 
@@ -377,10 +373,14 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
     starts = _starts(lines)
     fixed = partial(_split_at, starts)
     by_place = list(map(fixed, lines))
-    below = len(lines) >= _FEWEST and len(starts) > 1 and _numeric(by_place) > 0
-    if len(lines) >= _MANY and len(starts) > 1 and _numeric(by_place) > _numeric(by_gaps) > 0:
+    below = len(lines) >= _MIN_ALIGNED_LINES and len(starts) > 1 and _numeric(by_place) > 0
+    if (
+        len(lines) >= _LINES_FOR_ALIGNMENT
+        and len(starts) > 1
+        and _numeric(by_place) > _numeric(by_gaps) > 0
+    ):
         return str.split if _agree(by_spaces, 1.0) else fixed  # one space between two values
-    for least in (1.0, _AGREED_SPACES):
+    for least in (1.0, _MIN_AGREEMENT_OF_SPACES):
         if _agree(by_gaps, least):
             joined = (value.split() for row in by_gaps[1:] for value in row)
             by_chance = any(len(v) > 1 and all(map(is_number, v)) for v in joined)
@@ -395,7 +395,7 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
 def _aligned_below(lines: Sequence[str]) -> tuple[int, Callable[[str], Row]] | None:
     """The same for lines below titles and a blank line, and how many lines the titles have."""
     for n, line in enumerate(lines[:_MOST_TITLES]):
-        if not line.strip() and len(lines) > n + _FEWEST:
+        if not line.strip() and len(lines) > n + _MIN_ALIGNED_LINES:
             split = aligned(lines[n + 1 :])
             if split is not None:
                 return sum(bool(title.strip()) for title in lines[:n]), split

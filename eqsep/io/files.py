@@ -46,10 +46,10 @@ _FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _FIRST_BYTES |= dict.fromkeys((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"), "sheet")  # a zip, or older
 _TYPES = {"number": pa.float64(), "duration": pa.float64()}  # of text that is written plainly
 _TYPES |= {"date": pa.timestamp("us"), "boolean": pa.bool_()}
-_USUAL = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare types
-_FIRST = 1000  # rows that are looked at before all of them
-_WIDE = 5  # times as many columns as rows
-_FEW = 20  # distinct values; in a column of numbers or dates, one of them has a digit
+_USUAL_TYPES = {pa.string_view(): pa.string(), pa.float16(): pa.float32()}  # for rare types
+_FIRST_ROWS = 1000  # rows that are looked at before all of them
+_COLUMNS_PER_ROW = 5  # times as many columns as rows
+_DISTINCT_TRIED = 20  # distinct values; in a column of numbers or dates, one of them has a digit
 _FEW_WORDS = 5  # of a column that are proposed as missing values
 _SCORED = ["score", "p_value", "alarm", "kind"]  # columns of scores that eqsep wrote
 _LONGEST_HEADER = 2**20  # bytes
@@ -117,15 +117,23 @@ def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
 
 
 @contextmanager
-def open_file(path: str, *, layout: Layout) -> "Iterator[TableFile]":
-    """A file, or standard input, as a table; errors about its content name it."""
-    if layout.bad_rows is not None:
-        layout.bad_rows.check(path)
+def open_file(
+    path: str, *, layout: Layout, bad_rows: BadRows | None = None
+) -> "Iterator[TableFile]":
+    """A file, or standard input, as a table; errors about its content name it.
+
+    Rows that cannot be read go to `bad_rows`; without it, the first of them is an error.
+    """
+    if bad_rows is not None:
+        bad_rows.check(path)
     name = "Standard input" if path == STANDARD_INPUT else path
     file: TableFile | None = None
     try:
         kind = _format_of(path)
-        with read_unchanged(path, may_grow=kind == "text"), _opened(path, kind, layout) as file:
+        with (
+            read_unchanged(path, may_grow=kind == "text"),
+            _opened(path, kind, layout, bad_rows=bad_rows) as file,
+        ):
             yield file
     except _DAMAGED as error:
         reason = " ".join(str(error).split()).rstrip(".")
@@ -153,13 +161,15 @@ def _format_of(path: str) -> str:
     return next((kind for mark, kind in _FIRST_BYTES.items() if first.startswith(mark)), "text")
 
 
-def _opened(path: str, kind: str, layout: Layout) -> "AbstractContextManager[TableFile]":
+def _opened(
+    path: str, kind: str, layout: Layout, *, bad_rows: BadRows | None
+) -> "AbstractContextManager[TableFile]":
     if kind == "text":
-        return text.open_text(path, layout)
+        return text.open_text(path, layout, bad_rows=bad_rows)
     if not Path(path).is_file():
         raise UserError(f"{path} is a pipe or a device: these are only read as text. Copy it.")
     if kind == "sheet":
-        return nullcontext(text.open_sheet(path, layout))
+        return nullcontext(text.open_sheet(path, layout, bad_rows=bad_rows))
     return nullcontext(arrow_file(path, kind))
 
 
@@ -167,6 +177,7 @@ def whole(
     paths: Sequence[str],
     *,
     layout: Layout,
+    bad_rows: BadRows | None = None,
     as_text: Iterable[str] = (),
     but: Iterable[str] = (),
     for_fit: bool = True,
@@ -175,7 +186,7 @@ def whole(
     as_text, but = list(as_text), list(but)
     tables: list[pa.Table] = []
     for path in _expected(files_of(paths, noted=True)):
-        with open_file(path, layout=layout) as file:
+        with open_file(path, layout=layout, bad_rows=bad_rows) as file:
             chosen([*as_text, *but], file.columns, name=file.name)
             layout.check_missing(file.columns, name=file.name)
             columns = [column for column in file.columns if column not in but]
@@ -196,7 +207,7 @@ def whole(
     if for_fit and not table.num_rows:
         raise no_rows(paths)
     without_names = table.column_names[:2] == ["c1", "c2"]
-    if without_names and table.num_columns > _WIDE * max(table.num_rows, 10):
+    if without_names and table.num_columns > _COLUMNS_PER_ROW * max(table.num_rows, 10):
         size = f"{table.num_columns:,} columns without names and only {table.num_rows:,} rows"
         note(f"The table has {size}. If each column is a sample, transpose it first.")
     return table
@@ -219,12 +230,13 @@ def pieces(
     choose: Choice,
     *,
     layout: Layout,
+    bad_rows: BadRows | None = None,
     find_bad: Callable[[pa.Table], dict[str, Any]] | None = None,
 ) -> Iterator[tuple[str, pa.Table]]:
     """Some thousand rows at a time, each with the name of their file; text files give strings."""
     for path in _expected(files_of(paths, noted=True)):
         before = 0
-        with open_file(path, layout=layout) as file:
+        with open_file(path, layout=layout, bad_rows=bad_rows) as file:
             try:
                 wanted = list(choose(file.columns))
             except UserError as error:
@@ -232,9 +244,9 @@ def pieces(
             columns = chosen(wanted, file.columns, name=file.name)
             for table in file.pieces(columns):
                 rows = table.num_rows
-                if layout.bad_rows is not None and find_bad is not None:
+                if bad_rows is not None and find_bad is not None:
                     bad = find_bad(table)
-                    table = layout.bad_rows.without(table, file.name, bad, before=before)
+                    table = bad_rows.without(table, file.name, bad, before=before)
                 before += rows
                 yield file.name, table
 
@@ -305,8 +317,8 @@ class ArrowFile:
 
     def _checked(self, table: pa.Table) -> pa.Table:
         for i, field in enumerate(table.schema):
-            if field.type in _USUAL:
-                column = table.column(i).cast(_USUAL[field.type])
+            if field.type in _USUAL_TYPES:
+                column = table.column(i).cast(_USUAL_TYPES[field.type])
                 table = table.set_column(i, field.name, column)
             value = getattr(field.type, "value_type", field.type)
             if "string" in str(value):
@@ -370,7 +382,10 @@ def _note_same(table: pa.Table) -> None:
     """Note the columns without a value, or with the same one in all rows."""
     empty, constant = list[str](), list[str]()
     for name, column in zip(table.schema.names, table.columns, strict=True):
-        if len(pc.unique(column.slice(0, _FIRST))) == 1 and len(found := pc.unique(column)) == 1:
+        if (
+            len(pc.unique(column.slice(0, _FIRST_ROWS))) == 1
+            and len(found := pc.unique(column)) == 1
+        ):
             (constant if found[0].is_valid else empty).append(name)
     if empty:
         note(f"Empty columns: {quoted(empty)}.")
@@ -384,7 +399,7 @@ def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Itera
         if not pa.types.is_string(field.type) or field.name in categorical:
             continue
         values = pc.unique(table.column(field.name).drop_null())
-        if not pc.any(pc.match_substring_regex(values[:_FEW], r"\d")).as_py():
+        if not pc.any(pc.match_substring_regex(values[:_DISTINCT_TRIED], r"\d")).as_py():
             continue
         texts = values.to_pylist()
         found = {"numbers": strange_numbers(texts), "dates": strange_dates(texts)}
@@ -425,11 +440,13 @@ class TypedPieces:
     paths: list[str]
     choose: Choice
     layout: Layout
+    bad_rows: BadRows | None = None
 
     def __iter__(self) -> Iterator[pa.Table]:
         schema: pa.Schema | None = None
         done = 0
-        for name, table in pieces(self.paths, self.choose, layout=self.layout):
+        tables = pieces(self.paths, self.choose, layout=self.layout, bad_rows=self.bad_rows)
+        for name, table in tables:
             if not table.num_rows:
                 continue
             if schema is None:

@@ -28,9 +28,9 @@ _MINUS_MOVED = {
     "long": (r"^\s*−", "-"),
 }  # to a minus before the number
 _MOMENTS = (pa.timestamp("us"), pa.timestamp("us", "UTC"))
-_FEW, _FIRST = 10, 1000  # values of a column that are tried before all of them
-_NONE = "none"  # missing among numbers; among names often one more name
-_SHOWN = 4  # groups of columns in a note
+_FIRST_VALUES, _MORE_VALUES = 10, 1000  # values of a column that are tried before all of them
+_NONE_WORD = "none"  # missing among numbers; among names often one more name
+_GROUPS_SHOWN = 4  # groups of columns in a note
 MATCHED = b"eqsep_matched"  # of a table: which words for a missing value its text had
 
 
@@ -90,9 +90,9 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
             shown, certain = notation_of(field)
             tried = usual if shown is None or shown.dates else [shown, *usual]
             found = _inferred(column, tried, comma=certain and tried[0].decimal == ",")
-            if _NONE not in said and _may_be_category(found.column, tokens):
+            if _NONE_WORD not in said and _may_be_category(found.column, tokens):
                 kept.append(field.name)
-                words = [word for word in words if word != _NONE]
+                words = [word for word in words if word != _NONE_WORD]
                 column, tokens = without_missing(columns[i], words)
                 found = Understood(column)
         if unasked := [t for t in tokens if not any(marks.is_same(word, t) for word in said)]:
@@ -111,7 +111,7 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
 
 def _may_be_category(column: Any, tokens: Sequence[str]) -> bool:
     """Whether "none" is one of the names in a column, not a gap among numbers or dates."""
-    if _NONE not in map(str.casefold, tokens) or not is_text(column.type):
+    if _NONE_WORD not in map(str.casefold, tokens) or not is_text(column.type):
         return False
     names = pc.unique(column.drop_null()).to_pylist()
     return not (marks.strange_numbers(names) or marks.strange_dates(names))
@@ -126,8 +126,8 @@ def _note_words(
         alike.setdefault(tuple(words), []).append(name)
     if alike:
         shown = [f"{quoted(w)} in {quoted(names, most=4)}" for w, names in alike.items()]
-        more = ", and so on" * (len(shown) > _SHOWN)
-        message = f"Taken as missing: {'; '.join(shown[:_SHOWN])}{more}."
+        more = ", and so on" * (len(shown) > _GROUPS_SHOWN)
+        message = f"Taken as missing: {'; '.join(shown[:_GROUPS_SHOWN])}{more}."
         fields = {"topic": "missing_words", "words": ", ".join(filter(None, MISSING))}
         if texts:
             others = ", and so on" * (len(texts) > 1)
@@ -135,9 +135,9 @@ def _note_words(
             fields |= {"topic": "missing_names", "column": texts[0], "others": others}
         note(message, **fields)
     if kept:
-        word = f"{kept[0]}={_NONE}"
+        word = f"{kept[0]}={_NONE_WORD}"
         note(
-            f"{_NONE!r} is a name in {quoted(kept, most=4)}.",
+            f"{_NONE_WORD!r} is a name in {quoted(kept, most=4)}.",
             hint=f"If it is a missing value, pass missing=[{word!r}].",
             topic="none_is_name",
             word=word,
@@ -225,7 +225,7 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
     if _all(column, _CLOCK_TIME):
         times = clock_times(column)
         return Understood(column if times is None else times)
-    first = pc.unique(column.slice(0, _FIRST).drop_null()).to_pylist()
+    first = pc.unique(column.slice(0, _MORE_VALUES).drop_null()).to_pylist()
     return (
         _in_notation(column, marks.in_signs_of(first, tried))
         or _dates(column)
@@ -247,7 +247,7 @@ def _cast(column: Any, *kinds: pa.DataType) -> Any:
     """The column in the first of some types that all values allow; None if none does."""
     for kind in kinds:
         with suppress(pa.ArrowInvalid):
-            for n in (_FEW, _FIRST):  # each value that fails takes time
+            for n in (_FIRST_VALUES, _MORE_VALUES):  # each value that fails takes time
                 _trimmed(column.slice(0, n), kind)
             return _trimmed(column, kind)
     return None
@@ -262,7 +262,7 @@ def _trimmed(column: Any, kind: pa.DataType) -> Any:
 
 def _all(column: Any, pattern: str) -> bool:
     """Whether all values match; the first ones are tried first."""
-    parts = (column.slice(0, _FIRST), column)
+    parts = (column.slice(0, _MORE_VALUES), column)
     matched = (pc.all(pc.match_substring_regex(part, pattern)) for part in parts)
     return all(found.as_py() is not False for found in matched)
 
@@ -309,7 +309,7 @@ def plain_numbers(column: Any, notation: Notation) -> Any:
 
 def _dates(column: Any) -> Understood | None:
     """Dates in other forms than 2024-12-31; a column may have several."""
-    first = column.slice(0, _FIRST).drop_null()
+    first = column.slice(0, _MORE_VALUES).drop_null()
     if not _all(first, r"\d") or _some(first, r"^\s*[+-]?\d+\s*$"):
         return None
     order = marks.date_order(pc.unique(column.drop_null()).to_pylist())

@@ -13,7 +13,10 @@ MISSING = (
     *("?", "-", "--", "—", "k.a.", "k. a.", "n.v.", "#nv", "#value!", "#div/0!", "#num!", "#ref!"),
 )  # in any case; also of German tables and of spreadsheets
 THOUSANDS = {"": "", ".": r"\.", ",": ",", " ": "[ \u00a0\u202f\u2009]", "'": "['’]"}
-_ANY = {",": "[. '’\u00a0\u202f]", ".": "[, '’\u00a0\u202f]"}  # thousands, by decimal mark
+_ANY_THOUSANDS = {
+    ",": "[. '’\u00a0\u202f]",
+    ".": "[, '’\u00a0\u202f]",
+}  # thousands, by decimal mark
 _DECIMALS = {",": ",", ".": r"\."}
 _CURRENCIES = (
     "€ EUR Euro $ US$ USD £ GBP CHF Fr. ¥ JPY CNY ₹ INR SEK NOK DKK kr PLN zł CZK Kč HUF CAD AUD"
@@ -40,7 +43,7 @@ _DATES = tuple(  # compiled on first use: that takes as long as scoring a row
     )
 )
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
-_FEW = 20  # distinct values: so few are names, even if most of them are numbers
+_MAX_DISTINCT_NAMES = 20  # distinct values: so few are names, even if most of them are numbers
 _MOSTLY = 0.9  # the share of numbers from which the others are taken for mistakes
 _CENTURY = 69  # years of two digits from here are in the 1900s
 
@@ -132,7 +135,7 @@ def _pattern(decimal: str, thousands: str) -> str:
     return rf"\s*[+-]?(?:{whole}(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][+-]?\d+)?\s*"
 
 
-_ONE_OF = {mark: _pattern(_DECIMALS[mark], _ANY[mark]) for mark in _DECIMALS}
+_ONE_OF = {mark: _pattern(_DECIMALS[mark], _ANY_THOUSANDS[mark]) for mark in _DECIMALS}
 _BEFORE = "|".join(map(re.escape, _CURRENCIES.split()))
 _AFTER = "|".join([_BEFORE, *map(re.escape, f"{_PHYSICAL} {_ELECTRIC}".split())])
 _DIGITS = r"[+-]?[\d.,'’ \u00a0\u202f\u2009]*\d[.,]?"
@@ -181,7 +184,7 @@ def is_number(text: str) -> bool:
 def strange_numbers(values: Sequence[str]) -> list[str]:
     """The distinct values that are not numbers like the others, if these are many and most."""
     numbers = [value for value in values if is_number(value)]
-    if len(values) <= _FEW or len(numbers) < _MOSTLY * len(values):
+    if len(values) <= _MAX_DISTINCT_NAMES or len(numbers) < _MOSTLY * len(values):
         return []
     unit = Counter(bare(value)[1] for value in numbers).most_common(1)[0][0]
     same = {value for value in numbers if bare(value)[1] == unit}
@@ -194,7 +197,11 @@ def strange_dates(values: Sequence[str]) -> list[str]:
     """The distinct values that are not dates, if nearly all of many are."""
     order = date_order(values)
     others = [value for value in values if not is_date(value, order)]
-    return others if len(values) > _FEW and len(others) <= (1 - _MOSTLY) * len(values) else []
+    return (
+        others
+        if len(values) > _MAX_DISTINCT_NAMES and len(others) <= (1 - _MOSTLY) * len(values)
+        else []
+    )
 
 
 def is_date(text: str, order: str) -> bool:

@@ -33,7 +33,7 @@ _BOMS = {
 QUOTE = b'"'
 _HEAD = 2**18  # bytes that the dialect is inferred from
 _LONGEST_LINE = 2**22  # bytes
-_FIRST = 4096  # bytes that show an encoding
+_ENCODING_BYTES = 4096  # bytes that show an encoding
 _WAIT_FOR_WRITER = 10  # seconds
 _PATIENCE = 0.1  # seconds after which a waiting reader checks whether it should stop
 
@@ -271,7 +271,7 @@ def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
         return given, 0
     if mark:
         return shown, len(mark)
-    even, odd = head[0:_FIRST:2], head[1:_FIRST:2]
+    even, odd = head[0:_ENCODING_BYTES:2], head[1:_ENCODING_BYTES:2]
     if odd.count(0) > len(odd) / 3 and not even.count(0):
         return "utf-16-le", 0
     if even.count(0) > len(even) / 3 and not odd.count(0):
@@ -281,7 +281,7 @@ def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
 
 def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoined]:
     """The first lines of a file in UTF-8, and the stream of what follows."""
-    first = read_fully(raw, _FIRST)
+    first = read_fully(raw, _ENCODING_BYTES)
     encoding, mark = encoding_of(first, layout)
     stream: _Reading = Rejoined(first[mark:], raw)
     if codecs.lookup(encoding).name not in ("utf-8", "ascii"):

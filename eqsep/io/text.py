@@ -41,16 +41,16 @@ from eqsep.progress import reporter
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
 ROWS_AT_ONCE = 8192
-_AT_ONCE = 3  # blocks that are parsed in parallel
+_PARALLEL_BLOCKS = 3  # blocks that are parsed in parallel
 _ASCII = 128
 BLOCK = 2**20  # bytes that are parsed at once
 LARGEST_BLOCK = 2**22  # bytes of a block of whole lines, in the long run
-_MOST_JSON = 2**25  # bytes of JSON lines
+_MAX_JSON_BYTES = 2**25  # bytes of JSON lines
 _TRUTHS = {True: "true", False: "false"}
 RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
-_SHOWN = 80  # characters of a row
-_MOST = 0.1  # the largest share of distinct values that are set aside as mistakes
+_CHARACTERS_SHOWN = 80  # characters of a row
+_MAX_SHARE_OF_MISTAKES = 0.1  # the largest share of distinct values that are set aside as mistakes
 
 
 class BadRows:
@@ -193,7 +193,7 @@ def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) 
     if line is not None:
         place, text = f"{name}, line {line[0]}", line[1]
     return UserError(
-        f"{place}: expected {expected} values, got {got}: {text[:_SHOWN]!r}.",
+        f"{place}: expected {expected} values, got {got}: {text[:_CHARACTERS_SHOWN]!r}.",
         hint="Correct it, or set such rows aside: bad_rows=FILE.",
         topic="ragged_row",
     )
@@ -203,7 +203,7 @@ def no_numbers(column: Any) -> Any:
     """A mask of the values that are not numbers if nearly all others are; else None."""
     values = pc.unique(column.drop_null()).to_pylist()
     others = strange_numbers(values)
-    if not others or len(others) > _MOST * len(values):
+    if not others or len(others) > _MAX_SHARE_OF_MISTAKES * len(values):
         return None
     return pc.is_in(column, value_set=pa.array(others, column.type))
 
@@ -227,6 +227,7 @@ class CsvFile:
     rows: Any
     dialect: Dialect
     layout: Layout
+    bad_rows: BadRows | None = None
     noted: Event = field(default_factory=Event)  # set after the note that text is not UTF-8
 
     @property
@@ -238,19 +239,19 @@ class CsvFile:
         # after a blank line, which is skipped: pyarrow refuses files without any
         rows = io.BufferedReader(Rejoined(b"\n", self.rows), BLOCK)
         table = self._decoded(self._parsed(arrow_csv.read_csv, rows, columns))
-        if self.layout.bad_rows is not None:
+        if self.bad_rows is not None:
             bad = {}
             for name in table.column_names:
                 values, _ = without_missing(table.column(name), self.layout.missing_in(name))
                 if name not in as_text and (mask := no_numbers(values)) is not None:
                     bad[name] = mask
-            table = self.layout.bad_rows.without(table, self.name, bad, before=0)
+            table = self.bad_rows.without(table, self.name, bad, before=0)
         return understood(table, self.layout, as_text=as_text)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         try:
             yield self._block(b"", columns)
-            rest = b"" if self.layout.bad_rows is not None else (yield from self._blocks(columns))
+            rest = b"" if self.bad_rows is not None else (yield from self._blocks(columns))
             yield from self._streamed(rest, columns)
         finally:
             self.rows.end()
@@ -258,12 +259,12 @@ class CsvFile:
     def _blocks(self, columns: Sequence[str]) -> Generator[pa.Table, None, bytes]:
         """Parse lines in parallel up to a quote, in which a line may end; return what is left."""
         waiting, rest, end, size = deque[Future[pa.Table]](), b"", 1, BLOCK
-        with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
+        with ThreadPoolExecutor(1 + _PARALLEL_BLOCKS) as pool:
             reading = pool.submit(streams.read_fully, self.rows, size)
             try:
                 while end:
                     wait({reading, *islice(waiting, 1)}, return_when=FIRST_COMPLETED)
-                    if waiting and (waiting[0].done() or len(waiting) > _AT_ONCE):
+                    if waiting and (waiting[0].done() or len(waiting) > _PARALLEL_BLOCKS):
                         yield waiting.popleft().result()
                     elif reading.done():
                         block = reading.result()
@@ -318,7 +319,7 @@ class CsvFile:
         size: int = 0,
     ) -> Any:
         """The rows, with columns as bytes, which may not be UTF-8."""
-        bad = self.layout.bad_rows  # numbered only without threads
+        bad = self.bad_rows  # numbered only without threads
         return parse(
             rows,
             read_options=arrow_csv.ReadOptions(
@@ -424,7 +425,9 @@ class JsonFile:
 
 
 @contextmanager
-def open_text(path: str, layout: Layout) -> Iterator[CsvFile | JsonFile]:
+def open_text(
+    path: str, layout: Layout, *, bad_rows: BadRows | None = None
+) -> Iterator[CsvFile | JsonFile]:
     """A text file, or standard input: JSON lines if it begins with a brace, else CSV."""
     name = "standard input" if path == STANDARD_INPUT else path
     with streams.raw_stream(path) as raw:
@@ -432,18 +435,26 @@ def open_text(path: str, layout: Layout) -> Iterator[CsvFile | JsonFile]:
         try:
             if head.lstrip().startswith(b"{"):
                 lines = streams.lines_of(Rejoined(head, stream), name=name)
-                rows = _json_rows(lines, name, layout.bad_rows)
+                rows = _json_rows(lines, name, bad_rows)
                 first = next(rows)
                 columns = list(dict.fromkeys(key for row in first for key in row))
                 yield JsonFile(name, columns, chain([first], rows), layout)
             else:
                 tabs = ".tsv" in Path(path).suffixes
-                yield csv_file(name, head, stream, layout, tabs=tabs)
+                yield csv_file(name, head, stream, layout, bad_rows=bad_rows, tabs=tabs)
         finally:
             stream.end()
 
 
-def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool = False) -> CsvFile:
+def csv_file(
+    name: str,
+    head: bytes,
+    stream: Any,
+    layout: Layout,
+    *,
+    bad_rows: BadRows | None = None,
+    tabs: bool = False,
+) -> CsvFile:
     """A CSV file that begins with `head`, whole lines, and goes on with `stream`."""
     text, noted = decoded(head), Event()
     dialect = detect(text, layout, name=name, tabs=tabs)
@@ -459,19 +470,21 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
         before = dialect.before
         note_other(noted)
     rows: Rejoined | Parts = Rejoined(head[before:], stream)
-    if layout.bad_rows is not None and layout.encoding is None:
+    if bad_rows is not None and layout.encoding is None:
         rows = Parts(streams.western(rows, name=name, on_other=lambda: note_other(noted)), rows)
     if dialect.split is not None:
         rows = Parts(streams.divided(rows, dialect.split, name=name), rows)
-    return CsvFile(name=name, rows=rows, dialect=dialect, layout=layout, noted=noted)
+    return CsvFile(
+        name=name, rows=rows, dialect=dialect, layout=layout, bad_rows=bad_rows, noted=noted
+    )
 
 
-def open_sheet(path: str, layout: Layout) -> CsvFile:
+def open_sheet(path: str, layout: Layout, *, bad_rows: BadRows | None = None) -> CsvFile:
     """A spreadsheet, whose titles, headers and columns of text are read as those of CSV."""
     said = replace(layout, delimiter=",", encoding=None)
     head, stream = streams.decoded_head(io.BytesIO(_cells(path, layout.sheet)), said, name=path)
     reporter("bytes")(Path(path).stat().st_size)
-    return csv_file(path, head, stream, said)
+    return csv_file(path, head, stream, said, bad_rows=bad_rows)
 
 
 def _cells(path: str, wanted: str | None) -> bytes:
@@ -520,7 +533,7 @@ def _json_rows(
                 raise error.at(f"Line {number} of {name}") from error
             bad.add(name, number, str(error), decoded(line).strip())
         size += len(line)
-        if len(rows) >= ROWS_AT_ONCE or size > _MOST_JSON:
+        if len(rows) >= ROWS_AT_ONCE or size > _MAX_JSON_BYTES:
             yield rows
             rows, size = [], 0
     yield rows

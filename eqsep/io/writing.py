@@ -31,7 +31,7 @@ _RUN = (
     "Some texts of the output begin with =, +, - or @: a spreadsheet would run them as formulas. "
     f"In the format {SPREADSHEET!r} they are written as text, after an apostrophe."
 )
-_DIGITS, _LEAST = 6, 1e-300
+_DIGITS, _SMALLEST_SCORE = 6, 1e-300
 Write = Callable[[pa.Table], None]
 
 
@@ -258,7 +258,7 @@ def shortened(table: pa.Table, kind: str) -> pa.Table:
         return table
     for name in {"score", "p_value", "kind_probability"}.intersection(table.column_names):
         values = arrow_numbers(table.column(name))
-        size = np.floor(np.log10(np.maximum(np.abs(values), _LEAST)))
+        size = np.floor(np.log10(np.maximum(np.abs(values), _SMALLEST_SCORE)))
         factor = 10.0 ** np.clip(_DIGITS - 1 - size, 0, 15)  # powers of ten that are exact
         place = table.schema.get_field_index(name)
         rounded = with_nulls(np.round(values * factor) / factor)

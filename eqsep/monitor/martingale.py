@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 JUMP = 0.01  # the share of the capital that is moved between bets at each row
 BETS = (-1.0, 0.0, 1.0)  # on low p, that is on high scores; on nothing; on high p
-_MOST = 1e100  # the most capital
+_MAX_CAPITAL = 1e100  # the most capital
 
 
 class SequentialRanks:
@@ -58,5 +58,5 @@ class SimpleJumper:
             ((1 - JUMP) * account + shared) * (1 + bet * (p - 0.5))
             for account, bet in zip(self.accounts, BETS, strict=True)
         )
-        share = min(1.0, _MOST / (low + none + high))
+        share = min(1.0, _MAX_CAPITAL / (low + none + high))
         self.accounts = (share * low, share * none, share * high)

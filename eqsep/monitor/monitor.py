@@ -25,9 +25,10 @@ from eqsep.tables.reading import RowGroups
 _FORM = "eqsep monitor 1"
 _BLOCK = 500  # rows: columns are compared by those of the last two blocks
 _STEP = 50  # rows between the points of the history
-_RECENT = 1_000  # rows by which recent alarms are counted, or a few more
-_FEWEST = 100  # rows by which columns are compared
-_AT_A_LOOK, _FEW = 0.05, 5  # with groups: the chance of too many alarms, and the fewest that can be
+_RECENT_ROWS = 1_000  # rows by which recent alarms are counted, or a few more
+_MIN_ROWS_TO_COMPARE = 100  # rows by which columns are compared
+_CHANCE_PER_LOOK = 0.05  # of too many alarms, with groups
+_MIN_TOO_MANY = 5  # alarms, with groups: fewer are never too many
 _ARRAYS = ("accounts", "scores", "sums", "squares")
 
 
@@ -344,7 +345,7 @@ class Monitor:
         probability of at most 5 % at a single look, by Markov's inequality.
         """
         seen, model = self.watched, self.detector.model_
-        before = self._points[self._points[:, 0] <= seen.rows - _RECENT]
+        before = self._points[self._points[:, 0] <= seen.rows - _RECENT_ROWS]
         rows, alarms = before[-1, [0, 2]].astype(int).tolist() if len(before) else (0, 0)
         rows, alarms = seen.rows - rows, seen.alarms - alarms
         chance = chance_at(seen.rows // _STEP + 1, delta=self.delta)
@@ -353,16 +354,17 @@ class Monitor:
         far = far_off(chance, rows=n, n_values=len(model.plan.encoder.counted))
         many, unit = too_many(alarms, rows, rank=model.rank, n_held=n_held, chance=chance), "row"
         if self._grouping is not None:  # rows of a group raise alarms together
-            most = rows * float(model.promise.false_alarm_rate) / _AT_A_LOOK
-            many, unit = model.rank > 0 and alarms >= max(most, _FEW), self._grouping.unit
-        needed = f"columns are not judged yet: that takes {_FEWEST} {unit}s, and there are {n:,}"
+            most = rows * float(model.promise.false_alarm_rate) / _CHANCE_PER_LOOK
+            many = model.rank > 0 and alarms >= max(most, _MIN_TOO_MANY)
+            unit = self._grouping.unit
+        needed = f"that takes {_MIN_ROWS_TO_COMPARE} {unit}s, and there are {n:,}"
         return Recent(
             rows=rows,
             alarms=alarms,
             too_many=many,
             far=far,
             moved=tuple(shift for shift in self.shifts() if abs(shift.standard_errors) > far),
-            unjudged=needed if n < _FEWEST else "",
+            unjudged=f"columns are not judged yet: {needed}" if n < _MIN_ROWS_TO_COMPARE else "",
             compared=f"the last {counted(_compared(n), unit)}{quiet}",
         )
 
@@ -514,7 +516,7 @@ def chance_at(look: int, *, delta: float) -> float:
 
 def far_off(chance: float, *, rows: int, n_values: int) -> float:
     """The standard errors from which one of several values has moved; infinite for few rows."""
-    return float(-ndtri(chance / (2 * n_values))) if rows >= _FEWEST else float("inf")
+    return float(-ndtri(chance / (2 * n_values))) if rows >= _MIN_ROWS_TO_COMPARE else float("inf")
 
 
 def too_many(alarms: int, rows: int, *, rank: int, n_held: int, chance: float) -> bool:

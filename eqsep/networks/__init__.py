@@ -19,16 +19,16 @@ from eqsep.networks.layers import (
     Bump,
     Distance,
     Hidden,
-    LeakyReLU,
+    LeakyReLULayer,
     Linear,
     Network,
-    RadialBasis,
+    RadialBasisLayer,
     build_separator,
     member_streams,
 )
 from eqsep.networks.trainer import train
-from eqsep.networks.training import Data, History, Training
+from eqsep.networks.training import Data, Training, TrainingHistory
 
-__all__ = ["Activate", "BatchNorm", "Bump", "Data", "Distance", "Hidden", "History", "LeakyReLU"]
-__all__ += ["Linear", "Network", "RadialBasis", "Training", "build_separator", "member_streams"]
-__all__ += ["train"]
+__all__ = ["Activate", "BatchNorm", "Bump", "Data", "Distance", "Hidden", "LeakyReLULayer"]
+__all__ += ["Linear", "Network", "RadialBasisLayer", "Training", "TrainingHistory"]
+__all__ += ["build_separator", "member_streams", "train"]

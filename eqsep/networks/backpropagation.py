@@ -147,10 +147,10 @@ class _Distance(_Part):
 
 _PARTS: dict[type, type[_Part]] = {
     layers.Linear: _Linear,
-    layers.RadialBasis: _RadialBasis,
+    layers.RadialBasisLayer: _RadialBasis,
     layers.BatchNorm: _BatchNorm,
     layers.Bump: _Bump,
-    **{layers.LeakyReLU: _Activate, layers.Activate: _Activate, layers.Distance: _Distance},
+    **{layers.LeakyReLULayer: _Activate, layers.Activate: _Activate, layers.Distance: _Distance},
 }
 
 

@@ -38,7 +38,7 @@ class Linear(nn.Module):
         return z if self.bias is None else z + self.bias
 
 
-class RadialBasis(nn.Module):
+class RadialBasisLayer(nn.Module):
     """exp(-gamma ||x - c||²), or ||x - c||, of learnt centres c.  (n, k, d_in) -> (n, k, d_out)"""
 
     def __init__(
@@ -95,7 +95,7 @@ class Activate(nn.Module):
         return self.head(z)
 
 
-class LeakyReLU(nn.Module):
+class LeakyReLULayer(nn.Module):
     """max(z, leak z), in torch's own kernel.  (…, d) -> (…, d)"""
 
     def __init__(self, head: activations.LeakyReLU | None = None) -> None:
@@ -174,14 +174,14 @@ class Hidden:
         """One hidden layer: normalised before the activation, after it where that is an RBF."""
         norm = [BatchNorm(d_out, n_members=len(members))] if self.batch_norm else []
         if self.activation.family == "rbf":
-            units = RadialBasis(d_in, d_out, members=members, head=self.activation)
+            units = RadialBasisLayer(d_in, d_out, members=members, head=self.activation)
             return nn.Sequential(units, *norm)
         linear = Linear(d_in, d_out, members=members, bias=not norm)
         active: nn.Module = Activate(self.activation)
         if self.activation.has_sigma:
             active = Bump(self.activation, learn_sigma=self.learn_sigma, n_members=len(members))
         elif type(self.activation) is activations.LeakyReLU:
-            active = LeakyReLU(self.activation)
+            active = LeakyReLULayer(self.activation)
         return nn.Sequential(linear, *norm, active)
 
     def blocks(self, d_in: int, members: Streams) -> nn.Sequential:
@@ -245,7 +245,7 @@ def build_separator(
     blocks = hidden.blocks(d_in, members)
     last = [d_in, *hidden.widths][-1]
     if head.family == "rbf":
-        return Network(blocks, RadialBasis(last, 1, members=members, distance=True))
+        return Network(blocks, RadialBasisLayer(last, 1, members=members, distance=True))
     output = Linear(last, 1, members=members)
     if closed and head.family == "equality" and hidden.vanishes:
         held = torch.full((len(members), 1), 2 * head.half_width)
@@ -261,7 +261,7 @@ def plain_layers(network: Network, head: Any) -> list[Layer]:
 
 def _plain_block(steps: list[Any]) -> Layer:
     """One hidden block: its units first, its activation there (RBF) or last."""
-    active = steps[0] if isinstance(steps[0], RadialBasis) else steps[-1]
+    active = steps[0] if isinstance(steps[0], RadialBasisLayer) else steps[-1]
     bump = isinstance(active, Bump)
     head = replace(active.head, sigma=_array(active.sigma)) if bump else active.head
     norm = next((map(_array, s.affine()) for s in steps if isinstance(s, BatchNorm)), (1.0, 0.0))
@@ -271,7 +271,7 @@ def _plain_block(steps: list[Any]) -> Layer:
 
 def _plain_layer(units: Any, active: Any, *, family: str, scale: Any = 1, shift: Any = 0) -> Layer:
     """Normalisation goes into the normals, but stays behind the activation of radial units."""
-    if isinstance(units, RadialBasis):
+    if isinstance(units, RadialBasisLayer):
         centres = _array(units.centre).swapaxes(1, 2)
         offsets = np.zeros(centres.shape[:2])
         return Layer(family, centres, offsets, active, scale=scale, shift=shift)

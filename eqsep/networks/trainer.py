@@ -15,7 +15,7 @@ from torch import Tensor
 from eqsep.errors import UserError
 from eqsep.networks.layers import Network
 from eqsep.networks.steps import steps_for
-from eqsep.networks.training import Criterion, Data, History, Progress, Training
+from eqsep.networks.training import Criterion, Data, Progress, Training, TrainingHistory
 
 CHUNK = 8192  # rows that are scored at once
 _SMALL_STEP = 2_000_000  # multiplications: below it, a second thread costs more than it gives
@@ -64,7 +64,7 @@ def fit_members(
     *,
     rng: np.random.RandomState,
     progress: Progress | None = None,
-) -> History:
+) -> TrainingHistory:
     """Train all members; those that never had a finite loss are left out, with a warning."""
     generator = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
     work = training.batch_rows(len(data.rows)) * sum(p.numel() for p in network.parameters())
@@ -137,7 +137,7 @@ def train(
     training: Training,
     generator: torch.Generator,
     on_epoch: Callable[[int, int], None] | None = None,
-) -> History:
+) -> TrainingHistory:
     """Train all members to their best weights; `on_epoch` gets the epochs done and members left."""
     X, rows, held_out = data
     steps = steps_for(network, data, criterion, training)
@@ -201,12 +201,12 @@ class _Book:
         self.alive = self.alive[going]
         return going
 
-    def close(self, network: Network) -> History:
+    def close(self, network: Network) -> TrainingHistory:
         """Give every member its best weights back."""
         network.restore(self._best)
         network.eval()
         pages = torch.stack(self._loss), torch.stack(self._held), torch.stack(self._sigma)
-        return History(*(page.cpu().numpy() for page in (*pages, self._best_epoch)))
+        return TrainingHistory(*(page.cpu().numpy() for page in (*pages, self._best_epoch)))
 
     def _spread(self, values: Tensor) -> Tensor:
         """The values of those under way at their places among all members, NaN elsewhere."""

@@ -122,7 +122,7 @@ def as_progress(progress: Progress | bool | None) -> Progress | None:
 
 
 @dataclass(frozen=True)
-class History:
+class TrainingHistory:
     """What happened in each epoch to each member; NaN once a member has stopped."""
 
     loss: np.ndarray  # (epochs, k)

@@ -37,7 +37,7 @@ from eqsep.persistence.registry import CODECS, DETECTOR, ESTIMATORS, SCORING, Co
 from eqsep.schemas import ModelFileError, damaged, summary
 
 MOST_LEVELS = 40
-_LARGE = 2**28  # bytes from which on the header is read before the arrays
+_LARGE_FILE = 2**28  # bytes from which on the header is read before the arrays
 _BITS = 64
 _FLOAT = re.compile("[0-9a-f]{16}")
 Codecs = Mapping[str, Codec]
@@ -166,7 +166,7 @@ def _read(path: Path) -> bytes:
         prefix = file.read(PREFIX.size)
         head = prefix + file.read(container.check_prefix(prefix))
         size = path.stat().st_size
-        if size > _LARGE:  # a file may have a size and hardly any content
+        if size > _LARGE_FILE:  # a file may have a size and hardly any content
             container.check_length(head, size)
         return head + file.read(max(size - len(head), 0))
 

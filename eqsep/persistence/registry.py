@@ -28,6 +28,18 @@ _SOMETIMES_LEARNT = {"feature_names_in_": array_of("d", kinds="O")}
 _FUNCTIONS = {"progress"}  # parameters to call while fitting, which a file does not keep
 
 
+# Classes that have another name in the code than in files.
+_CLASS_NAMES = {
+    "networks.History": "TrainingHistory",
+    "networks.LeakyReLU": "LeakyReLULayer",
+    "networks.RadialBasis": "RadialBasisLayer",
+}
+
+
+def _class_name(name: str) -> str:
+    return _CLASS_NAMES.get(name, name.split(".")[-1])
+
+
 @dataclass(frozen=True)
 class Codec(ABC):
     """A class that a model file may name, and the module that it is found in."""
@@ -36,11 +48,11 @@ class Codec(ABC):
 
     def cls(self, name: str) -> Any:
         """The class itself, which files call `name`: "module.Class"."""
-        return getattr(import_module(self.home), name.split(".")[-1])
+        return getattr(import_module(self.home), _class_name(name))
 
     def is_of(self, value: Any, name: str) -> bool:
         """Whether `value` is of this class, which has then been imported."""
-        return getattr(sys.modules.get(self.home), name.split(".")[-1], None) is type(value)
+        return getattr(sys.modules.get(self.home), _class_name(name), None) is type(value)
 
     @abstractmethod
     def encode(self, value: Any) -> dict[str, Any]:
@@ -163,7 +175,7 @@ def _layers(network: Any) -> list[Any]:
 
 def _check_sizes(layers: list[Any]) -> None:
     """Refuse layers that do not follow on one another: each takes what the one before gives."""
-    if type(layers[0]).__name__ not in ("Linear", "RadialBasis"):
+    if type(layers[0]).__name__ not in ("Linear", "RadialBasisLayer"):
         damaged("the first layer of its network takes no columns")
     sizes: schemas.Sizes = {}
     for layer in layers:
@@ -313,7 +325,7 @@ _PARAMETERS: Mapping[str, Schema] = {
 _AXES: dict[tuple[str, str], tuple[str | int, ...]] = {
     ("Linear", "weight"): ("k", "d", "out"),
     ("Linear", "bias"): ("k", "out"),
-    ("RadialBasis", "centre"): ("k", "d", "out"),
+    ("RadialBasisLayer", "centre"): ("k", "d", "out"),
     ("Bump", "sigma"): ("k", 1),
     **{("BatchNorm", name): ("k", "d") for name in ("weight", "bias", "mean", "variance")},
     ("Distance", "centre"): ("k", "d"),
@@ -324,10 +336,10 @@ _BUMPS = ("activations.GaussianBump", "activations.TanhBump")
 _HEADS = (*_BUMPS, "activations.Ridge", "activations.Sigmoid", "activations.RadialBasis")
 _HEAD = instance(*_HEADS)
 _HIDDEN = instance(
-    *("layers.Linear", "layers.RadialBasis", "layers.BatchNorm"),
-    *("layers.Bump", "layers.LeakyReLU", "layers.Activate"),
+    *("layers.Linear", "layers.RadialBasisLayer", "layers.BatchNorm"),
+    *("layers.Bump", "layers.LeakyReLULayer", "layers.Activate"),
 )
-_OUTPUTS = instance("layers.Linear", "layers.RadialBasis", "layers.Distance")
+_OUTPUTS = instance("layers.Linear", "layers.RadialBasisLayer", "layers.Distance")
 
 
 def _of_head(cls: Any, parts: dict[str, Any]) -> Any:
@@ -368,7 +380,7 @@ _SCALES = Schema(
     lambda value, sizes: _LENGTHS.accepts(value, sizes) and bool((value > 0).all()),
 )
 _FRAME = instance("planes.Frame", length=lambda frame: len(frame.centre), axis="d")
-_HISTORY = instance("training.History")
+_HISTORY = instance("training.TrainingHistory")
 _NETWORK = {
     "device": word("auto", "cpu", "cuda"),
     "columns_": instance("network.Columns", length=lambda c: len(c.frame.centre), axis="d"),

@@ -16,7 +16,7 @@ from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, Display, a
 _LINES = (NORMAL_COLOUR, *KIND_COLOURS)
 _COLUMNS = 4  # that have moved most are drawn
 _DRIFT_LABELS = {"alarms": "share of alarms", "shifts": "standard errors"}
-_FEW = 200  # rows before which a share of alarms is mostly chance
+_MIN_ROWS_OF_SHARE = 200  # rows before which a share of alarms is mostly chance
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -85,7 +85,7 @@ class DriftDisplay(Display):
             self.ax_.plot(rows, self.history.martingale, color=NORMAL_COLOUR, linewidth=2)
             self.ax_.set_yscale("log")
         elif self.quantity == "alarms":
-            shown = rows >= _FEW
+            shown = rows >= _MIN_ROWS_OF_SHARE
             share = self.history.alarms[shown] / rows[shown]
             self.ax_.plot(rows[shown], share, color=NORMAL_COLOUR, linewidth=2)
             self.ax_.set_ylim(0, None)

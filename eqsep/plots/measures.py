@@ -11,11 +11,11 @@ from matplotlib.lines import Line2D
 
 from eqsep import evaluation
 from eqsep.detector.detector import Detector
-from eqsep.evaluation import OVERALL, Curve, Promise, Reliability, ScoreHistogram
+from eqsep.evaluation import OVERALL, Curve, MeasuredPromise, Reliability, ScoreHistogram
 from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, Display, Style, as_text, below, frame, looks
 
 _HEIGHT = 0.82  # of the highest bar, where kinds are one apart
-_SMALL: Style = {"fontsize": "small", "color": INK}
+_SMALL_TEXT: Style = {"fontsize": "small", "color": INK}
 _DOTS: Style = {"color": NORMAL_COLOUR, "marker": "o", "markersize": 5, "linestyle": "none"}
 
 
@@ -147,7 +147,7 @@ class ScoreHistogramDisplay(Display):
             )
             if self.histogram.threshold is not None:
                 share, at = f"{self.histogram.above[name]:.1%}", (1.01, base + 0.2)
-                self.ax_.annotate(share, at, xycoords=("axes fraction", "data"), **_SMALL)
+                self.ax_.annotate(share, at, xycoords=("axes fraction", "data"), **_SMALL_TEXT)
         self.threshold_ = self._threshold()
         self.ax_.set_yticks([0.3 - i for i in range(len(kinds))], [self._named(k) for k in kinds])
         self.ax_.set(ylim=(-len(kinds) + 0.9, 1.0), xlim=(edges[0], edges[-1]))
@@ -164,10 +164,10 @@ class ScoreHistogramDisplay(Display):
         at = self.histogram.threshold
         if at is None:
             return None
-        self.ax_.annotate("above it", (1.01, 1.0), xycoords="axes fraction", **_SMALL)
+        self.ax_.annotate("above it", (1.01, 1.0), xycoords="axes fraction", **_SMALL_TEXT)
         side = "right" if at > self.histogram.edges[[0, -1]].mean() else "left"  # not over words
         where: Style = {"xycoords": ("data", "axes fraction"), "ha": side}
-        self.ax_.annotate(f" threshold {at:.3f} ", (at, 1.0), **where, **_SMALL)
+        self.ax_.annotate(f" threshold {at:.3f} ", (at, 1.0), **where, **_SMALL_TEXT)
         return self.ax_.axvline(at, color=INK, linestyle="--", linewidth=1.1)
 
 
@@ -186,7 +186,7 @@ class PromiseDisplay(Display):
     'promised share of false alarms'
     """
 
-    promises: Sequence[Promise]  #: From `eqsep.evaluation.kept_promises`.
+    promises: Sequence[MeasuredPromise]  #: From `eqsep.evaluation.kept_promises`.
 
     @classmethod
     def from_estimator(cls, estimator: Detector, X: Any, *, ax: Axes | None = None) -> Self:

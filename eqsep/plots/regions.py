@@ -19,7 +19,8 @@ from eqsep.plots import look
 from eqsep.plots.look import Display, Style, as_text, below, frame, is_normal, looks
 
 _NAMES = {0: "normal (0)", 1: "anomaly (1)"}
-_LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number next to two others
+_LONGEST_NAME = 16  # letters of a name on the axis
+_SHORT_NUMBER = 6  # letters of a number next to two others
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -202,7 +203,7 @@ class ClosednessDisplay(Display):
             _shortened(self.closedness.values[int(np.argmin(np.abs(position - at)))])
             for at in (0, 0.5, 1)
         )
-        if max(map(len, (least, middle, most))) <= _SHORT:
+        if max(map(len, (least, middle, most))) <= _SHORT_NUMBER:
             shown = ["−∞", least, middle if least != middle != most else "", most, "∞"]
             self.ax_.set_xticks([-1, 0, 0.5, 1, 2], shown)
         else:  # two dates take all the room there is
@@ -226,4 +227,4 @@ class ClosednessDisplay(Display):
 
 
 def _shortened(name: str) -> str:
-    return as_text(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")
+    return as_text(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…")

@@ -11,16 +11,19 @@ from eqsep.report.learnt import Learnt
 from eqsep.report.measured import FoundKind, Measured
 from eqsep.report.reasons import ColumnVerdict
 
-_MOST = 5  # steps: a longer list is not acted on
-_CAUGHT, _MISSED = 0.8, 0.2  # shares of a kind that raise an alarm: most of it, hardly any
-_HALF = 0.5  # of the measured anomalies: if these raise an alarm, the threshold is not too high
-_FEW = 30  # rows of a kind: fewer teach little
-_FEWEST = 10  # held-out rows of a kind: of fewer nothing is said
+_MAX_STEPS = 5  # steps: a longer list is not acted on
+# Shares of a kind that raise an alarm: most of it, hardly any.
+_CAUGHT_SHARE, _MISSED_SHARE = 0.8, 0.2
+# Of the measured anomalies: if these raise an alarm, the threshold is not too high.
+_CAUGHT_OF_ALL = 0.5
+_MIN_LEARNT = 30  # rows of a kind: fewer teach little
+_MIN_MEASURED_ROWS = 10  # held-out rows of a kind: of fewer nothing is said
 _GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
 _GAINED = 5  # rows that are caught in addition: fewer are chance
-_TENTH, _CHANCE = 0.1, 1.5  # of the way from chance to 1; and times chance: still near it
+# Of the way from chance to 1, and times chance: still near it.
+_NEAR_CHANCE_SHARE, _NEAR_CHANCE_RATIO = 0.1, 1.5
 NEAR_CHANCE = "Add columns that show the anomalies"
-_HIGHEST = 0.05  # rate of false alarms that is advised
+_MAX_RATE = 0.05  # rate of false alarms that is advised
 Words = Callable[[Message], str]  # turns a warning into text: `str` is for Python
 
 
@@ -34,7 +37,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Advice:
     """The measured kinds by the share that raises an alarm, and what to do next."""
 
     caught: tuple[FoundKind, ...]  # at least 80 %
@@ -53,15 +56,15 @@ def answer(  # noqa: PLR0913  what is known of a detector, and how to say it
     findings: Sequence[Finding] = (),
     words: Words = str,
     called: Callable[[str], str] = kind_text,
-) -> Answer:
+) -> Advice:
     """The summary of a fitted detector; `findings` are those of checks of the learnt rows."""
     every = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
-    enough = [one for one in every if one.rows >= _FEWEST]
+    enough = [one for one in every if one.rows >= _MIN_MEASURED_ROWS]
     parts = {
-        "caught": tuple(one for one in enough if one.caught >= _CAUGHT),
-        "in_part": tuple(one for one in enough if _MISSED <= one.caught < _CAUGHT),
-        "missed": tuple(one for one in enough if one.caught < _MISSED),
-        "few": tuple(one for one in every if one.rows < _FEWEST),
+        "caught": tuple(one for one in enough if one.caught >= _CAUGHT_SHARE),
+        "in_part": tuple(one for one in enough if _MISSED_SHARE <= one.caught < _CAUGHT_SHARE),
+        "missed": tuple(one for one in enough if one.caught < _MISSED_SHARE),
+        "few": tuple(one for one in every if one.rows < _MIN_MEASURED_ROWS),
     }
 
     def named(found: Iterable[FoundKind]) -> tuple[FoundKind, ...]:
@@ -82,7 +85,7 @@ def answer(  # noqa: PLR0913  what is known of a detector, and how to say it
         *(list(_luck(learnt, measured, kinds)) or _more_alarms(learnt, measured, kinds, advised)),
     ]
     steps = [*(steps or _misses(learnt, missed)), *_unmeasured(learnt, measured)]
-    return Answer(**parts, steps=tuple(steps[:_MOST]))
+    return Advice(**parts, steps=tuple(steps[:_MAX_STEPS]))
 
 
 def _from_data(
@@ -106,7 +109,7 @@ def _from_data(
         message = next((one.message for one in findings if one.message.startswith(start)), "")
         yield Step(f"Leave out the column {column.name}", why, message)
     rows = sum(one.rows for one in kinds)
-    if rows and sum(one.rows * one.caught for one in kinds) >= _HALF * rows:
+    if rows and sum(one.rows * one.caught for one in kinds) >= _CAUGHT_OF_ALL * rows:
         return  # most labelled ones are caught, so others do not make the threshold too high
     for one in findings:
         if one.category is DoubtedThresholdWarning:
@@ -161,8 +164,8 @@ def _those_near_chance(kinds: Mapping[str, FoundKind]) -> str:
 def _is_near_chance(one: FoundKind) -> bool:
     """Whether the interval begins near chance, and ends within a tenth of the way to 1."""
     precision, chance = one.precision, one.precision.prevalence
-    ends = precision.high <= chance + _TENTH * (1 - chance)
-    return one.rows >= _FEWEST and ends and precision.low <= _CHANCE * chance
+    ends = precision.high <= chance + _NEAR_CHANCE_SHARE * (1 - chance)
+    return one.rows >= _MIN_MEASURED_ROWS and ends and precision.low <= _NEAR_CHANCE_RATIO * chance
 
 
 def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]:
@@ -184,7 +187,7 @@ def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
     found = {one.kind for one in measured.seen}
     few = {kind: learnt.counts[kind] for kind in learnt.seen if learnt.counts.get(kind)}
     for kind, n in sorted(few.items(), key=lambda item: item[1]):
-        if n < _FEW and kind not in found:
+        if n < _MIN_LEARNT and kind not in found:
             rows = f"{n} row{'s' * (n != 1)} of it {'was' if n == 1 else 'were'} learnt"
             yield Step(f"Label more rows of {kind}", f"{rows}, and none was left to measure.")
 
@@ -196,7 +199,7 @@ def _is_much(share: float, one: FoundKind) -> bool:
 def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Iterator[Step]:
     """A copy with a threshold so unlike the model's that its shares say little of the model."""
     copy = next((one.threshold for one in measured.promises if one.rate == learnt.rate), None)
-    enough = [one for one in kinds if one.rows >= _FEWEST]
+    enough = [one for one in kinds if one.rows >= _MIN_MEASURED_ROWS]
     far = [one for one in enough if abs(one.caught_by_copy - one.caught) >= _GAIN]
     if copy is None or not far:
         return
@@ -214,7 +217,7 @@ def _more_alarms(
     learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind], advised: float | None
 ) -> Iterator[Step]:
     """A higher rate of false alarms, the one that a warning names, if it catches much more."""
-    usual = {rate for one in kinds for rate in one.caught_at if learnt.rate < rate <= _HIGHEST}
+    usual = {rate for one in kinds for rate in one.caught_at if learnt.rate < rate <= _MAX_RATE}
     for rate in sorted(usual) if advised is None else [advised]:
         gains = [o for o in kinds if _is_much(o.caught_at.get(rate, 0.0) - o.caught_by_copy, o)]
         if not gains:
@@ -243,7 +246,7 @@ def _misses(learnt: Learnt, missed: Sequence[FoundKind]) -> Iterator[Step]:
         return f"{one.caught:.0%} of {one.kind}{more}, with an average precision of {one.precision}"
 
     if missed:
-        few = any(learnt.counts.get(one.kind, 0) < _FEW for one in missed)
+        few = any(learnt.counts.get(one.kind, 0) < _MIN_LEARNT for one in missed)
         why = (
             f"At {learnt.rate:.2%} false alarms the detector measured on this page catches "
             f"{'; '.join(map(figures, missed))}. Look for columns in which such rows differ more "

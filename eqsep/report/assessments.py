@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.evaluation import Assessment, Promise, Review, Share, assess
+from eqsep.evaluation import Assessment, MeasuredPromise, Review, Share, assess
 from eqsep.labels import NORMAL
 from eqsep.report.measured import Spread, spread_of
-from eqsep.report.reasons import Alarm, top_alarms
+from eqsep.report.reasons import ExplainedAlarm, top_alarms
 from eqsep.tables.reading import read_table
 
 CHANCE_DELAYS = (
@@ -31,7 +31,7 @@ class AssessmentReport:
     counts: dict[str, int]  #: The rows of each label.
     assessment: Assessment
     measured: Spread  #: Curves, scores and false alarms at several rates.
-    alarms: tuple[Alarm, ...]  #: The highest of each label.
+    alarms: tuple[ExplainedAlarm, ...]  #: The highest of each label.
     notes: tuple[str, ...]  #: What to know about the rows.
     command: str = ""  #: The command that makes this report again.
 
@@ -120,7 +120,7 @@ def assessment_report(
     )
 
 
-def _unjudged(promise: Promise | None) -> Promise | None:
+def _unjudged(promise: MeasuredPromise | None) -> MeasuredPromise | None:
     return None if promise is None else replace(promise, learnt=True)
 
 

@@ -12,7 +12,7 @@ from eqsep.detector.closedness import varied_rows
 from eqsep.detector.namer import kind_text
 from eqsep.errors import UserError
 from eqsep.labels import WITHOUT
-from eqsep.report.advice import Answer, Words, answer
+from eqsep.report.advice import Advice, Words, answer
 from eqsep.report.learnt import Learnt, learnt_by
 from eqsep.report.measured import (
     LaterRows,
@@ -23,10 +23,16 @@ from eqsep.report.measured import (
     measured_on,
     workload,
 )
-from eqsep.report.reasons import Alarm, ColumnVerdict, column_verdicts, that_matter, top_alarms
+from eqsep.report.reasons import (
+    ColumnVerdict,
+    ExplainedAlarm,
+    column_verdicts,
+    that_matter,
+    top_alarms,
+)
 from eqsep.tables.reading import read_table
 
-_FEW = 30  # rows of a kind: fewer teach little
+_MIN_LEARNT = 30  # rows of a kind: fewer teach little
 
 
 @dataclass(frozen=True)
@@ -62,11 +68,11 @@ class DetectorReport:
     """All that the page of a detector shows."""
 
     title: str
-    answer: Answer  #: What is caught, what is not, and what to do next.
+    answer: Advice  #: What is caught, what is not, and what to do next.
     learnt: Learnt
     measured: Measured
     note: str  #: Which rows were measured on.
-    alarms: tuple[Alarm, ...]  #: Among the held-out rows.
+    alarms: tuple[ExplainedAlarm, ...]  #: Among the held-out rows.
     columns: tuple[ColumnVerdict, ...]  #: What one unusual value of each does.
     warnings: tuple[str, ...]  #: What to check in the data, except for what the answer mentions.
     usage: Usage
@@ -80,7 +86,7 @@ class DetectorReport:
     @property
     def few_copied(self) -> list[str]:
         """The kinds of which a copy with so few rows misses some, and the detector fewer."""
-        few = {kind for kind, (copy, own) in self.copied.items() if copy < min(own, _FEW)}
+        few = {kind for kind, (copy, own) in self.copied.items() if copy < min(own, _MIN_LEARNT)}
         measured = *self.measured.seen, *self.measured.unseen
         return [one.kind for one in measured if one.kind in few and one.caught < 1]
 

@@ -16,7 +16,8 @@ from eqsep.evaluation.names import NamesTried
 from eqsep.labels import WITHOUT
 
 PARTS = ("seen", "unseen", "overall")
-_FEW, _FEWEST = 30, 10  # rows of a kind: with fewer, figures depend on single rows, or mean nothing
+_ROWS_FOR_FIGURES = 30  # of a kind: with fewer, its figures depend on single rows
+_MIN_ROWS_OF_KIND = 10  # with fewer, its figures mean nothing
 _RESAMPLES = 200
 
 
@@ -89,7 +90,11 @@ class EvaluationReport:
         """
         first = self.by_kind(self.methods[0])
         ahead = [(*cell, v, first[cell]) for cell, v in self.by_kind(method).items()]
-        enough = {kind for kind in self.looked_for if self.counts.get(kind, _FEW) >= _FEWEST}
+        enough = {
+            kind
+            for kind in self.looked_for
+            if self.counts.get(kind, _ROWS_FOR_FIGURES) >= _MIN_ROWS_OF_KIND
+        }
         ahead = [one for one in ahead if one[2] > one[3] and one[1] in enough]
         return sorted(ahead, key=lambda one: one[3] - one[2])[:most]
 
@@ -116,12 +121,12 @@ class EvaluationReport:
                 f"kinds could not be measured. Give each kind its own name, or label anomalies of "
                 f"a second kind, and evaluate again."
             )
-        counts = {kind: self.counts.get(kind, _FEW) for kind in self.looked_for}
-        few = [f"{self.called(kind)} ({n})" for kind, n in counts.items() if n < _FEW]
+        counts = {kind: self.counts.get(kind, _ROWS_FOR_FIGURES) for kind in self.looked_for}
+        few = [f"{self.called(kind)} ({n})" for kind, n in counts.items() if n < _ROWS_FOR_FIGURES]
         if few:
             notes.append(
-                f"Fewer than {_FEW} rows: {', '.join(few)}. Their figures depend on single rows, "
-                f"and with fewer than 10 rows their intervals do, too."
+                f"Fewer than {_ROWS_FOR_FIGURES} rows: {', '.join(few)}. Their figures depend on "
+                f"single rows, and with fewer than 10 rows their intervals do, too."
             )
         if self.unit:
             notes.append(

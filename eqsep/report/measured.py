@@ -11,7 +11,14 @@ from eqsep.evaluation import OVERALL, Curve, Interval, ScoreHistogram, precision
 from eqsep.evaluation.assessment import group_rates, promise_of
 from eqsep.evaluation.kinds import anomalous_kinds, average_precision_interval, score_histogram
 from eqsep.evaluation.names import Names, names_on
-from eqsep.evaluation.promises import BROKEN, RATES, GroupRates, Promise, Share, kept_promises
+from eqsep.evaluation.promises import (
+    BROKEN,
+    RATES,
+    GroupRates,
+    MeasuredPromise,
+    Share,
+    kept_promises,
+)
 from eqsep.labels import WITHOUT
 from eqsep.report.learnt import Learnt
 from eqsep.tables.reading import Table, read_table
@@ -42,13 +49,13 @@ class Spread:
 
     curves: dict[str, Curve]  # none without anomalies
     histogram: ScoreHistogram
-    promises: tuple[Promise, ...]  # none if whole groups calibrate
+    promises: tuple[MeasuredPromise, ...]  # none if whole groups calibrate
 
 
 def spread_of(model: Model, score: np.ndarray, kind: np.ndarray, *, normal: str) -> Spread:
     """The curves, the histogram and the promises of scored rows, normal ones among them."""
     is_normal = kind == normal
-    promises: tuple[Promise, ...] = ()
+    promises: tuple[MeasuredPromise, ...] = ()
     if model.plan.holdout.grouping is None:  # otherwise they are for new groups, of which few exist
         normal_scores, ordered = score[is_normal], model.calibration.ordered
         rates = {*RATES} - {float(model.promise.false_alarm_rate)}

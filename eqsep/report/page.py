@@ -19,7 +19,7 @@ from eqsep.report.timelines import BacktestReport, WatchReport
 Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport | WatchReport
 
 # Splits into text, a date or an option that must not be broken, text, …
-_WHOLE = re.compile(r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)")
+_UNBROKEN_WORD = re.compile(r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)")
 
 
 def html(report: Report, *, label: str | None = None) -> str:
@@ -43,7 +43,7 @@ def _environment(label: str | None = None) -> Environment:
         "kind": partial(kind_text, column=label),
         "word": shlex.quote,
         "literal": repr,
-        "split_whole": _WHOLE.split,
+        "split_whole": _UNBROKEN_WORD.split,
     }
     return environment
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from matplotlib.figure import Figure
 
 from eqsep.detector import ColumnClosedness
-from eqsep.evaluation import OVERALL, Backtest, Curve, Promise, Reliability, ScoreHistogram
+from eqsep.evaluation import OVERALL, Backtest, Curve, MeasuredPromise, Reliability, ScoreHistogram
 from eqsep.plots import BacktestDisplay, ClosednessDisplay, DriftDisplay, ReliabilityDisplay
 from eqsep.plots.figures import inline_svg
 from eqsep.plots.look import Display
@@ -41,7 +41,7 @@ def scores(histogram: ScoreHistogram, *, seen: Collection[str], name: str) -> st
     return _drawn(display, 1.1 + 0.42 * len(histogram.shares), name=name, text=text)
 
 
-def promises(kept: Sequence[Promise], *, name: str) -> str:
+def promises(kept: Sequence[MeasuredPromise], *, name: str) -> str:
     """Promised against measured false alarms."""
     pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in kept)
     text = f"False alarms, promised and measured share: {pairs}."

@@ -14,13 +14,14 @@ from eqsep.tables.reading import Table
 
 _DIGITS = 3  # of numbers that are shown
 _ALARMS, _REASONS = 12, 4  # alarms that are explained, and columns that are named for each
-_SOON = 3.0  # ranges beyond the learnt rows that a column which moves on will reach
+_RANGES_REACHED_SOON = 3.0  # ranges beyond the learnt rows that a column which moves on will reach
 _STYLES = {"later rows": "bad", "no": "bad", "close": "good"}  # of verdicts; others are late
-_MOST, _SHOWN = 12, 10  # columns that are shown at once; of more than these, so many
+_MAX_COLUMNS_SHOWN = 12  # all of so many columns are shown
+_COLUMNS_SHOWN_OF_MORE = 10
 
 
 @dataclass(frozen=True)
-class Alarm:
+class ExplainedAlarm:
     """One alarm."""
 
     row: str  # what the row is called
@@ -47,7 +48,7 @@ class Alarm:
 
 def top_alarms(
     detector: Detector, table: Table, kind: np.ndarray, *, names: Sequence[str] | None
-) -> tuple[Alarm, ...]:
+) -> tuple[ExplainedAlarm, ...]:
     """The highest alarms of distinct rows, from each label in turn; `names` are the rows' names."""
     model = detector.model_
     score = model.scores(table)
@@ -68,7 +69,7 @@ def top_alarms(
     given, p_value = model.kind_of(picked).tolist(), model.p_value(picked).tolist()
     why = model.explain(picked, top=_REASONS)
     return tuple(
-        Alarm(
+        ExplainedAlarm(
             row=names[i] if names else f"row {i + 1}",
             label=str(kind[i]),
             name=name,
@@ -137,7 +138,7 @@ def column_verdicts(
     *,
     reads: dict[str, str],
     usual: Table,
-    alarms: Sequence[Alarm],
+    alarms: Sequence[ExplainedAlarm],
 ) -> tuple[ColumnVerdict, ...]:
     """The verdict on each column: `reads` says what each is read as, `alarms` which matter."""
     tables = {one.name: Table([one], usual.named, usual.n_rows) for one in usual.columns}
@@ -149,7 +150,11 @@ def column_verdicts(
     for one in closedness:
         moves = reads.get(one.column) == "dates" or one.column in counting  # with time
         sides = [end for end in one.ends if end.where in ("above", "below") and end.rings]
-        ways = [end.where for end in sides if end.beyond is not None and end.beyond <= _SOON]
+        ways = [
+            end.where
+            for end in sides
+            if end.beyond is not None and end.beyond <= _RANGES_REACHED_SOON
+        ]
         outgrown = ways[-1] if moves and ways else None
         if outgrown == "below" and one.column not in counting:
             outgrown = None  # dates never go back
@@ -159,8 +164,8 @@ def column_verdicts(
 
 def that_matter(columns: Sequence[ColumnVerdict]) -> tuple[ColumnVerdict, ...]:
     """All columns if they are few; else the ten that matter most: first those that rows outgrow."""
-    if len(columns) <= _MOST:
+    if len(columns) <= _MAX_COLUMNS_SHOWN:
         return tuple(columns)
     order = ("later rows", "no", "one side", "late", "no, where missing", "close")
     chosen = sorted(columns, key=lambda c: (not c.outgrown, -c.weight, order.index(c.word)))
-    return tuple(chosen[:_SHOWN])
+    return tuple(chosen[:_COLUMNS_SHOWN_OF_MORE])

@@ -58,7 +58,7 @@ class DeepSAD(Separator):
     centre_ : ndarray of shape (k, code)
     threshold_ : float
         The mean distance above which a row is called an anomaly: the least training error.
-    pretraining_history_, history_ : eqsep.networks.History
+    pretraining_history_, history_ : eqsep.networks.TrainingHistory
         Losses by epoch and member, of the autoencoder and of the encoder.
 
     Notes

@@ -9,7 +9,7 @@ from eqsep.errors import UserError
 from eqsep.separators.base import Separator
 from eqsep.theory import bounding_parallelepiped, is_closed
 
-_LARGEST = np.finfo(np.float64).max / 4
+_LARGEST_DISTANCE = np.finfo(np.float64).max / 4
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -80,4 +80,4 @@ class HyperrectangleSeparator(Separator):
         X = self._rows(X)
         with np.errstate(over="ignore"):
             ratio = np.abs(X @ self.coef_.T + self.intercept_) / self.epsilon_
-        return np.minimum(ratio.max(axis=1), _LARGEST) - 1
+        return np.minimum(ratio.max(axis=1), _LARGEST_DISTANCE) - 1

@@ -29,7 +29,7 @@ import torch
 
 from eqsep.errors import ParameterError, UserError
 
-_FAR = 1e6  # standard deviations: beyond, all rows are equally far
+_FAR_DEVIATIONS = 1e6  # standard deviations: beyond, all rows are equally far
 
 
 _BUMP, _RBF = activations.GaussianBump, activations.RadialBasis
@@ -102,7 +102,7 @@ class NetworkSeparator(Separator):
     ----------
     network_ : eqsep.networks.Network
         The members with their best weights.
-    history_ : eqsep.networks.History
+    history_ : eqsep.networks.TrainingHistory
         Losses and sigmas by epoch and member.
     head_ : Head
 
@@ -245,7 +245,7 @@ class Columns:
     ) -> torch.Tensor:
         """The rows as a tensor.  (n, d) -> (n, d)"""
         with np.errstate(over="ignore"):  # a row beyond all floats is as far as any
-            columns = np.clip(self.frame.columns(X), -_FAR, _FAR)
+            columns = np.clip(self.frame.columns(X), -_FAR_DEVIATIONS, _FAR_DEVIATIONS)
         with clear_memory_errors():
             return torch.as_tensor(columns, dtype=dtype, device=device)
 

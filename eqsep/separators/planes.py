@@ -16,7 +16,7 @@ SCREENED_ROWS = 10_000
 DENSE_WEIGHTS = 100
 CLOSED_FORM_STARTS = 2
 Starts = list[np.ndarray]  # for each side, (j, d)
-_LARGEST = np.finfo(np.float64).max / 4  # so that differences stay finite
+_LARGEST_DISTANCE = np.finfo(np.float64).max / 4  # so that differences stay finite
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def signed_distance(X: np.ndarray, coef: np.ndarray, intercept: float) -> np.nda
     scale = np.where(scale > 1e100, scale, 1.0)
     with np.errstate(over="ignore"):
         z = scale * ((X / scale[:, None]) @ coef + intercept / scale)
-    return np.clip(z, -_LARGEST, _LARGEST)
+    return np.clip(z, -_LARGEST_DISTANCE, _LARGEST_DISTANCE)
 
 
 def distance(X: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
@@ -70,7 +70,7 @@ def distance(X: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
     length = max(float(np.linalg.norm(coef / size)), np.finfo(np.float64).tiny)
     with np.errstate(over="ignore"):
         far = np.abs(signed_distance(X, coef, intercept)) / length / size
-    return np.minimum(far, _LARGEST)
+    return np.minimum(far, _LARGEST_DISTANCE)
 
 
 def closed_form_starts(

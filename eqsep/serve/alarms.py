@@ -41,18 +41,18 @@ REOPENED = {"state": OPEN, "exemption": None, "now_version": 0}  # to be scored 
 TRUE, FALSE = "true", "false alarm"  # verdicts
 State = Literal["open", "unsure", "judged", "cleared", "quiet", "exempt"]  # asked for
 Word = Literal["true", "false alarm", "expected", "unsure"]  # a verdict
-_TAKEN = (NORMAL, UNSEEN, *get_args(Word)[1:])  # names that no kind can have
+_RESERVED_NAMES = (NORMAL, UNSEEN, *get_args(Word)[1:])  # names that no kind can have
 MISSING = "missing"  # shown in place of a missing value
 _BOOLEANS = {"true": ("true", "1"), "false": ("false", "0")}  # as databases have them in JSON
 ALIKE = 0.7  # the least product of two directions for alarms to look alike
-_KEPT = 6_000  # directions in memory
-_MOST = 2_000  # rows that are compared with each other
+_DIRECTIONS_IN_MEMORY = 6_000  # directions in memory
+_MAX_ROWS_COMPARED = 2_000  # rows that are compared with each other
 _STANDING = 30_000  # rows that nobody has judged and that each version scores: the newest
 AT_ONCE = 1_000  # rows that are read together, so that nobody waits for long
 PIECE = 250  # rows that are scored and written again, before others may write
 _ONE_ROW = update(schema.rows).where(schema.rows.c.id == bindparam("number"))
 _REASONS = 8
-_FIRST = 5  # alarms of a group that are explained at once
+_ALARMS_EXPLAINED = 5  # alarms of a group that are explained at once
 RANDOM = "picked at random from quiet rows, to measure how many anomalies are missed"
 NEAR = "among the highest scores of quiet rows"
 DOUBTED = 0.9  # probabilities of names below this are worth a verdict
@@ -179,7 +179,10 @@ class Group:
 
 def checked_name(text: str, *, what: str) -> str:
     """The name of a kind or of a group as it is stored, which may become a kind's."""
-    found, words = texts.name(text, what=what[0].upper() + what[1:], most=texts.MOST_KIND), _TAKEN
+    found, words = (
+        texts.name(text, what=what[0].upper() + what[1:], most=texts.MOST_KIND),
+        _RESERVED_NAMES,
+    )
     if found.casefold() in words or OR in found:
         raise texts.Invalid(
             f"{found!r} cannot be {what}: {', '.join(words)}, and names with the word "
@@ -215,7 +218,7 @@ def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
     return Alarm(**values | {"verdict": verdict})
 
 
-class Encoded:
+class EncodingCache:
     """Stored rows as a model encodes them, cached: what it learns changes nothing of that."""
 
     def __init__(self, store: Store) -> None:
@@ -269,7 +272,7 @@ class Likeness:
             rows = model.plan.encode(rows_for(model, [*new.values()]))
             made = model.explainer.departures(rows).astype(np.float32)
             kept = kept | dict(zip(new, made, strict=True))
-            self._kept = dict([*kept.items()][-_KEPT:])
+            self._kept = dict([*kept.items()][-_DIRECTIONS_IN_MEMORY:])
         return np.stack([kept[key] for key in keys])
 
 
@@ -292,7 +295,7 @@ class Alarms:
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store, self._ledger = store, ledger
-        self._likeness, self.encoded = Likeness(), Encoded(store)
+        self._likeness, self.encoded = Likeness(), EncodingCache(store)
         self._named: tuple[Model | None, dict[int, Any]] = None, {}  # what a model said last
         self._refreshing = threading.Lock()  # once, not by every request that comes after a lesson
 
@@ -327,7 +330,7 @@ class Alarms:
         name: str,
         *where: ColumnElement[bool],
         order: Sequence[ColumnElement[Any]] = (),
-        limit: int = _MOST,
+        limit: int = _MAX_ROWS_COMPARED,
         offset: int = 0,
     ) -> list[Alarm]:
         """The rows of a model that meet all conditions, in this order, then the newest first."""
@@ -395,7 +398,9 @@ class Alarms:
     def alike(self, number: int, *, limit: int = 20) -> list[Alarm]:
         """Open alarms that look like a row, the likest first."""
         alarm = self.get(number)
-        others = [a for a in self.inbox(alarm.model, limit=_MOST).alarms if a.id != number]
+        others = [
+            a for a in self.inbox(alarm.model, limit=_MAX_ROWS_COMPARED).alarms if a.id != number
+        ]
         directions = self._directions(alarm.model, [alarm, *others])
         likeness = directions[1:] @ directions[0]
         order = np.argsort(-likeness, kind="stable")[:limit].tolist()
@@ -418,7 +423,7 @@ class Alarms:
     def groups(self, name: str, *, limit: int = 20) -> list[Group]:
         """Open alarms of unseen kinds that look alike: the largest groups of two and more."""
         grouped = self._grouped(name)[:limit]
-        first = self.with_reasons([a for alarms in grouped for a in alarms[:_FIRST]])
+        first = self.with_reasons([a for alarms in grouped for a in alarms[:_ALARMS_EXPLAINED]])
         explained = {alarm.id: alarm for alarm in first}
         return [_group([explained.get(a.id, a) for a in alarms]) for alarms in grouped]
 
@@ -441,7 +446,7 @@ class Alarms:
 
     def _grouped(self, name: str) -> list[list[Alarm]]:
         """All groups, the largest first; in each the highest alarm first."""
-        alarms = self.inbox(name, limit=_MOST).alarms
+        alarms = self.inbox(name, limit=_MAX_ROWS_COMPARED).alarms
         unseen = [alarm for alarm in alarms if alarm.now.kind == UNSEEN]
         unseen.sort(key=lambda alarm: -alarm.now.score)
         members: dict[int, list[Alarm]] = {}
@@ -451,7 +456,7 @@ class Alarms:
 
     def looks(self, name: str, numbers: Sequence[int]) -> dict[int, int]:
         """Which rows look alike: those with the same number. Of many rows, the newest have one."""
-        alarms = self.some(sorted(numbers)[-_MOST:])
+        alarms = self.some(sorted(numbers)[-_MAX_ROWS_COMPARED:])
         return {a.id: look for a, look in zip(alarms, self._looks(name, alarms), strict=True)}
 
     def _looks(self, name: str, alarms: list[Alarm]) -> list[int]:
@@ -549,7 +554,7 @@ class Alarms:
     def forget_kept(self) -> None:
         """Drop rows from memory, once the store no longer has some of them."""
         self._named = None, {}
-        self._likeness, self.encoded = Likeness(), Encoded(self._store)
+        self._likeness, self.encoded = Likeness(), EncodingCache(self._store)
 
 
 def _rewriting(
@@ -582,7 +587,7 @@ def _undecided(name: str, *columns: ColumnElement[Any]) -> Select[Any]:
 def _group(alarms: list[Alarm]) -> Group:
     """A group, with the columns that add most to the scores of its first alarms."""
     added: Counter[str] = Counter()
-    for alarm in alarms[:_FIRST]:
+    for alarm in alarms[:_ALARMS_EXPLAINED]:
         for one in (alarm.reasons or {}).get("reasons", []):
             added[one["column"]] += one["contribution"]
     columns = [column for column, sum_ in added.most_common(3) if sum_ > 0]

@@ -16,7 +16,7 @@ from eqsep.serve.texts import Asked
 
 MOST_DAYS = 365
 _DAY = 86_400.0  # seconds
-_MOST = 30_000  # open alarms that an exemption is applied to: the newest
+_MAX_OPEN_ALARMS = 30_000  # open alarms that an exemption is applied to: the newest
 
 
 class Exempted(Asked):
@@ -111,7 +111,9 @@ class Exemptions:
         asked, table = asked.checked(), schema.rows.c
         own = [] if asked.entity is None else [table.entity == asked.entity]
         self._alarms.refresh(name)
-        alarms = self._alarms.rows(name, table.state == OPEN, table.now_alarm, *own, limit=_MOST)
+        alarms = self._alarms.rows(
+            name, table.state == OPEN, table.now_alarm, *own, limit=_MAX_OPEN_ALARMS
+        )
         return [alarm for alarm in alarms if covers(asked, alarm.row, alarm.entity)]
 
     def is_stored(self, name: str, entity: str) -> bool:

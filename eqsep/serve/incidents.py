@@ -15,7 +15,7 @@ from eqsep.serve.store import Missing, Store
 
 GAP = 10.0  # minutes without an alarm that end an incident, unless the model has its own
 MOST_GAP = 10_080.0  # minutes
-_MOST = 20_000  # alarms that are folded: the newest
+_MAX_ALARMS_FOLDED = 20_000  # alarms that are folded: the newest
 _BARS = 60
 _WIDTHS = (1, 5, 15, 30, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400)  # seconds of a bar
 
@@ -112,7 +112,9 @@ class Folding:
         table = schema.rows.c
         columns = (table.id, table.at, table.entity, table.now_kind, table.now_score)
         query = select(*columns, table.assignee).where(table.model == name, *wanted.conditions())
-        return self._store.rows(query.order_by(table.at.desc(), table.id.desc()).limit(_MOST))
+        return self._store.rows(
+            query.order_by(table.at.desc(), table.id.desc()).limit(_MAX_ALARMS_FOLDED)
+        )
 
     def _folded(self, name: str, rows: list[Any]) -> list[Incident]:
         rows = sorted(rows, key=lambda row: row.id)

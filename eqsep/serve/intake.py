@@ -128,7 +128,7 @@ def _name(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RowAnswer:
     """The answer to a row."""
 
     score: float = math.nan
@@ -168,10 +168,10 @@ def _scored(model: Model, rows: Sequence[Row | str], shadow: Model | None = None
         return _scored(model, alone, shadow)
 
 
-def _spread(rows: Sequence[Row | str], answers: Sequence[Answer]) -> list[Answer]:
+def _spread(rows: Sequence[Row | str], answers: Sequence[RowAnswer]) -> list[RowAnswer]:
     """An answer for each row, in order: the next one for a good row, its error for another."""
     following = iter(answers)
-    return [Answer(error=row) if isinstance(row, str) else next(following) for row in rows]
+    return [RowAnswer(error=row) if isinstance(row, str) else next(following) for row in rows]
 
 
 class Intake:
@@ -195,13 +195,13 @@ class Intake:
         self._n_quiet = 0  # stored since the oldest were last cleared
         self._lock = threading.Lock()
 
-    def score(self, name: str, rows: list[Row], *, version: int | None = None) -> list[Answer]:
+    def score(self, name: str, rows: list[Row], *, version: int | None = None) -> list[RowAnswer]:
         """The answers of a version, by default the live one; nothing is stored."""
         number = self._ledger.in_use(name)[0] if version is None else version
         model = self._ledger.detector(number).model_
         scored = _scored(model, self._extended(name, model, rows))
         said = [] if scored.verdicts is None else scored.verdicts.each()
-        return _spread(scored.rows, [Answer(**one, version=number) for one in said])
+        return _spread(scored.rows, [RowAnswer(**one, version=number) for one in said])
 
     def explain(self, name: str, rows: list[Row], *, top: int) -> list[Explanation | str]:
         """Why each row has its score by the live version, or why it has none; nothing is stored."""
@@ -218,7 +218,7 @@ class Intake:
         with self._store.reading() as connection:
             return OpenRuns(connection, name, model).extended(rows)
 
-    def take(self, name: str, rows: list[Row]) -> list[Answer]:
+    def take(self, name: str, rows: list[Row]) -> list[RowAnswer]:
         """Score rows, each alone if it is bad, and store those to look at before this returns."""
         live, shadow, settings = self._ledger.in_use(name)
         model = self._ledger.detector(live).model_
@@ -245,7 +245,7 @@ class Intake:
 
     def _stored(
         self, connection: Connection, name: str, version: int, scored: _Scored, entity: str | None
-    ) -> list[Answer]:
+    ) -> list[RowAnswer]:
         """Count rows and store some; the answers to all, with the numbers of those stored."""
         if scored.verdicts is None:
             return []
@@ -273,7 +273,7 @@ class Intake:
         if self._n_quiet >= _CLEARED_EVERY:
             self._n_quiet = 0
             _clear(connection, name)
-        return [Answer(**one, id=numbers.get(i)) for i, one in enumerate(said)]
+        return [RowAnswer(**one, id=numbers.get(i)) for i, one in enumerate(said)]
 
 
 def _values(

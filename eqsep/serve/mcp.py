@@ -18,7 +18,7 @@ except ImportError as error:
     raise MissingExtraError(message) from error
 
 BY = "assistant"
-_MOST = 50  # rows in an answer
+_MAX_ROWS_RETURNED = 50  # rows in an answer
 _INSTRUCTIONS = """\
 Alarms of anomaly detectors, with reasons, and verdicts on them. Look at open alarms and at the
 groups of alarms that look alike, explain them, preview what a verdict would change, and propose
@@ -66,8 +66,8 @@ def server(work: Workspace) -> MCPServer[Any]:
         limit: int = 20,
     ) -> dict[str, Any]:
         """Rows of a model in a state, the newest first; `total` is how many there are."""
-        if not 1 <= limit <= _MOST:
-            raise UserError(f"limit must be between 1 and {_MOST}, got {limit}.")
+        if not 1 <= limit <= _MAX_ROWS_RETURNED:
+            raise UserError(f"limit must be between 1 and {_MAX_ROWS_RETURNED}, got {limit}.")
         page = work.alarms.inbox(model, Filter(state=state, kind=kind, entity=entity), limit=limit)
         return {"total": page.total, "alarms": [_summary(alarm) for alarm in page.alarms]}
 
@@ -78,7 +78,9 @@ def server(work: Workspace) -> MCPServer[Any]:
         return _summary(found) | {
             "reasons": found.reasons,
             "alike": [one.id for one in work.alarms.alike(alarm)],
-            "same_entity": [one.id for one in work.alarms.of_entity(alarm, limit=_MOST)],
+            "same_entity": [
+                one.id for one in work.alarms.of_entity(alarm, limit=_MAX_ROWS_RETURNED)
+            ],
             "verdicts": [asdict(verdict) for verdict in work.verdicts.of_row(alarm)],
         }
 
@@ -99,7 +101,7 @@ def server(work: Workspace) -> MCPServer[Any]:
         changes = {"goes": seen.goes, "rises": seen.rises, "renamed": seen.renamed}
         found |= {f"n_{name}": len(rows) for name, rows in changes.items()}
         for name, rows in (changes | {"rows": seen.rows}).items():
-            then = [(change.alarm.id, change.then) for change in rows[:_MOST]]
+            then = [(change.alarm.id, change.then) for change in rows[:_MAX_ROWS_RETURNED]]
             found[name] = [{"alarm": i, "kind": s.kind, "score": s.score} for i, s in then]
         return found
 
@@ -114,7 +116,7 @@ def server(work: Workspace) -> MCPServer[Any]:
     def watch(model: str) -> dict[str, Any]:
         """Rows and alarms of the live version, whether its promise holds, columns that moved."""
         status = asdict(work.watching.status(model))
-        return status | {"per_minute": status["per_minute"][-_MOST:]}
+        return status | {"per_minute": status["per_minute"][-_MAX_ROWS_RETURNED:]}
 
     return made
 

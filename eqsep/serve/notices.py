@@ -38,7 +38,7 @@ WAITING, SENT, FAILED = "waiting", "sent", "failed"
 BACKOFF = (10.0, 60.0, 300.0, 1_800.0, 7_200.0, 21_600.0)  # seconds between attempts
 SECONDS = 10.0  # that a receiver has to answer
 SIGNATURE, DELIVERY = "X-Eqsep-Signature", "X-Eqsep-Delivery"
-_EVERY = 10.0  # seconds between looks
+_SECONDS_BETWEEN_LOOKS = 10.0  # seconds between looks
 _LEASE = 120.0  # seconds for which one process has a delivery
 _LATEST = 86_400.0  # seconds: older incidents are not new
 _MOST_IN_MAIL = 200  # events
@@ -202,7 +202,7 @@ class Notices:
             self._thread.join(timeout=1.0)  # it may wait for a receiver
 
     def _run(self) -> None:
-        while not self._ends.wait(_EVERY):
+        while not self._ends.wait(_SECONDS_BETWEEN_LOOKS):
             try:
                 self.tick()
             except (SQLAlchemyError, UserError) as error:  # the next look may find a store again

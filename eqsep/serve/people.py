@@ -16,7 +16,7 @@ from eqsep.serve.store import Missing, Store, columns_of, now
 ROLES = ("view", "judge", "admin")  # each may do what those before it may
 _ADMIN = ROLES[-1]
 _TRUSTED = 2.0  # seconds for which a token is not looked up again
-_MOST = 1_000  # tokens that are remembered
+_MAX_TOKENS_CACHED = 1_000  # tokens that are remembered
 _DAY = 86_400.0  # seconds
 _MOST_DAYS = 3650
 _SESSION = 12 * 3600.0  # seconds that a session lasts
@@ -112,7 +112,7 @@ class People:
         return found if time.monotonic() - at < _TRUSTED else None
 
     def _keep(self, token: str, found: Found) -> Found:
-        if len(self._kept) >= _MOST:
+        if len(self._kept) >= _MAX_TOKENS_CACHED:
             self._kept.clear()
         self._kept[type(found), _hash(token)] = time.monotonic(), found
         return found

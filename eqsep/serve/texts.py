@@ -11,7 +11,7 @@ MOST_KIND = MOST_NAME = 100  # characters
 MOST_VALUE = 200
 MOST_NOTE = 2_000
 LARGEST = 2**63 - 1  # of a number in the store
-_SHOWN = 60  # characters of a text in a message
+_CHARACTERS_SHOWN = 60  # characters of a text in a message
 _IN_NOTES = str.maketrans("", "", "\n\r\t")
 
 
@@ -55,7 +55,7 @@ def number(text: str, *, what: str) -> int:
 
 
 def _shown(text: str) -> str:
-    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+    return repr(text) if len(text) <= _CHARACTERS_SHOWN else f"{text[:_CHARACTERS_SHOWN]!r}…"
 
 
 class Asked(BaseModel):

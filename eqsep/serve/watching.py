@@ -26,14 +26,15 @@ _WORDS = {10.0: "moderate", 3.0: "weak", 0.0: "none"}  # evidence from such a ca
 MOST_WATCHED = 100_000  # rows of an episode: all their scores are stored
 _SAVED_EVERY = 20.0  # seconds
 _FORGOTTEN_AFTER = 86_400.0  # seconds without news from a worker
-_SHOWN = 3 * 3600  # seconds of counts
+_SECONDS_SHOWN = 3 * 3600  # seconds of counts
 _MINUTE = 60
-_KEY, _COUNTED = ("model", "minute", "version", "worker"), ("rows", "alarms", "shadow_alarms")
-_SUMS = [func.sum(schema.counts.c[column]) for column in _COUNTED]
+_KEY = ("model", "minute", "version", "worker")
+_COUNTED_COLUMNS = ("rows", "alarms", "shadow_alarms")
+_SUMS = [func.sum(schema.counts.c[column]) for column in _COUNTED_COLUMNS]
 _ADDED = (  # made once: it is done with every batch of rows
     update(schema.counts)
     .where(*(schema.counts.c[column] == bindparam(f"its_{column}") for column in _KEY))
-    .values({c: schema.counts.c[c] + bindparam(f"more_{c}") for c in _COUNTED})
+    .values({c: schema.counts.c[c] + bindparam(f"more_{c}") for c in _COUNTED_COLUMNS})
 )
 
 
@@ -138,7 +139,7 @@ class Watching:
         self.save()
         number = self._ledger.live(name).id
         detector = self._ledger.detector(number)
-        shown = int(now() - _SHOWN) // _MINUTE * _MINUTE
+        shown = int(now() - _SECONDS_SHOWN) // _MINUTE * _MINUTE
         counts, monitors = schema.counts.c, schema.monitors.c
         mine = counts.model == name
         rows, alarms, _ = self._store.first(select(*_SUMS).where(mine, counts.version == number))

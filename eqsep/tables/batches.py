@@ -19,7 +19,7 @@ FEWEST_ROWS, MOST_ROWS = 1024, 32_768
 SAMPLE = 100_000  # rows
 CELLS = 40_000_000  # numbers that the rows of a sample are encoded as
 ANOMALIES = 6000  # up to so many may be sampled beyond their share
-_AHEAD = 3  # batches that are read while one is worked on
+_BATCHES_READ_AHEAD = 3  # batches that are read while one is worked on
 _END = object()
 _TEXTS = {"text", "mixed"}
 _OUTPUTS = 100  # at most, for a column of names
@@ -69,7 +69,7 @@ def prefetched(batches: Iterator[B]) -> Iterator[B]:
 
     with ThreadPoolExecutor(1, "eqsep batches") as pool:
         try:
-            ahead = deque(pool.submit(read) for _ in range(_AHEAD))
+            ahead = deque(pool.submit(read) for _ in range(_BATCHES_READ_AHEAD))
             while (batch := ahead.popleft().result()) is not _END:
                 ahead.append(pool.submit(read))
                 yield batch

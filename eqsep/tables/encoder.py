@@ -16,7 +16,7 @@ from eqsep.tables.encodings import Category, Date, Encoding, Learnt, Number
 from eqsep.tables.reading import LARGEST, Column, Table, by_number, read_table
 
 BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations
-_FEW = 20  # distinct names: so few are never ids, however few the rows
+_MAX_NAMES_NEVER_IDS = 20  # distinct names: so few are never ids, however few the rows
 _CONVERT = "If these are numbers or dates stored as text, convert them"
 
 
@@ -326,7 +326,10 @@ def id_columns(table: Table, *, max_new: float = 0.5) -> dict[str, str]:
     """The columns that look like ids, and why: most rows to come would have a new name there."""
     found = {}
     for column in table.columns:
-        if column.kind in ("text", "mixed") and len(counts := column.counts()) > _FEW:
+        if (
+            column.kind in ("text", "mixed")
+            and len(counts := column.counts()) > _MAX_NAMES_NEVER_IDS
+        ):
             once = sum(count == 1 for count in counts.values()) / counts.total()
             if once > max_new:  # Good and Turing's estimate of the probability of a new name
                 found[column.name] = f"{once:.0%} of its values occur once, as ids do"

@@ -19,7 +19,7 @@ from eqsep.arrays import namespace, objects
 from eqsep.engine.loops import compiled, in_threads, inlined, shared
 from eqsep.tables.reading import LARGEST, NAME_WEIGHT, WRITERS, Column, column_of, truth_of
 
-_AT_ONCE = 512  # rows, which stay in the processor's cache while column by column is encoded
+_ROWS_PER_PIECE = 512  # rows, which stay in the processor's cache while column by column is encoded
 _NUMBERS = {int, float, bool, type(None)}  # types of values that need no reading
 _NAMES = {str, bool, type(None)}
 Output = tuple[int, float]  # where it goes, and what it is
@@ -595,8 +595,8 @@ class Encoding:
         placed = [(codes, at[o], heights[o]) for (codes, o), (_, _, (at, heights)) in pairs]
 
         def fill(part: slice) -> None:
-            for start in range(part.start, part.stop, _AT_ONCE):
-                some = slice(start, min(start + _AT_ONCE, part.stop))
+            for start in range(part.start, part.stop, _ROWS_PER_PIECE):
+                some = slice(start, min(start + _ROWS_PER_PIECE, part.stop))
                 if len(numbers):
                     whole = is_matrix and some == slice(0, n)
                     X = numbers if whole else np.array([column[some] for column in numbers])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAME_WEIGHT = 3**0.5  # what a difference between two names counts in a distance between rows
-_FEW = 5000  # rows whose distinct texts Python finds as fast as pyarrow
+_ROWS_FOUND_BY_PYTHON = 5000  # rows whose distinct texts Python finds as fast as pyarrow
 LARGEST = 1e300  # infinity counts as this: beyond every number, with finite differences
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be installed
 _MIDNIGHT = dt.datetime.min
@@ -121,7 +121,7 @@ class Column:
     @cached_property
     def _distinct(self) -> tuple[list[str | None], np.ndarray]:
         texts = self.texts()
-        if len(texts) <= _FEW:
+        if len(texts) <= _ROWS_FOUND_BY_PYTHON:
             place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
             return list(place), np.array([place[text] for text in texts], dtype=np.intp)
         import pyarrow as pa  # takes a second, with the pandas that it imports
@@ -599,12 +599,12 @@ def _from_pyarrow(table: "pa.Table | pa.RecordBatch") -> _Pieces:
 
 _GAPPED = {"float": "float32", "double": "float64"}  # of Arrow; NumPy's have missing values too
 _GAPPED |= {f"timestamp[{unit}]": f"M8[{unit}]" for unit in ("s", "ms", "us", "ns")}
-_WHOLE = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+_WHOLE_NUMBERS = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 def _arrow_values(column: Any) -> _Values:
     kind, nulls = str(column.type), column.null_count
-    if nulls < len(column) and (kind in _GAPPED or (kind in _WHOLE and not nulls)):
+    if nulls < len(column) and (kind in _GAPPED or (kind in _WHOLE_NUMBERS and not nulls)):
         return arrow_numbers(column)
     if kind not in ("string", "large_string") or nulls == len(column):
         values: np.ndarray = column.to_numpy(zero_copy_only=False)

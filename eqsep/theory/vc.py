@@ -107,7 +107,7 @@ class _Bound(NamedTuple):
 
 
 _POINT = _Bound(1, "one point of R^0")
-_LARGEST = max(n for _, n in WITNESSES)
+_LARGEST_WITNESSED = max(n for _, n in WITNESSES)
 _VALUE = attrgetter("value")
 
 
@@ -176,7 +176,7 @@ def _built_up(first: list[_Bound], ridges: list[_Bound], n: int) -> list[_Bound]
     below = first[n - 1].value
     lift = _Bound(below + 2, f"{below} points of R^{n - 1} and two close together above them")
     joins = []
-    for b in range(1, min(n, _LARGEST + 1)):
+    for b in range(1, min(n, _LARGEST_WITNESSED + 1)):
         p, q = first[n - 1 - b].value, ridges[b].value
         source = f"{p} points of R^{n - 1 - b} and {q} of R^{b} in skew subspaces"
         joins.append(_Bound(p + q, source))

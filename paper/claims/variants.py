@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets import Split
+from eqsep.datasets import TrainTestSplit
 from eqsep.separators.negative_sampling import NegativeSampling
 from paper.cells import Cell, Measured, Study
 from paper.claims.claim import Claim, Contrast, Value, of
@@ -48,24 +48,26 @@ AUTOENCODERS: dict[str, tuple[tuple[int, ...], int | None]] = {
     "60": ((), 60),
     "as wide as the rows": ((), None),
 }
-Measure = Callable[[Cell, Split], dict[str, list[float]]]
+Measure = Callable[[Cell, TrainTestSplit], dict[str, list[float]]]
 
 
 def _plan(cell: Cell, **settings: Any) -> Any:
     return training(epochs=QUICK_EPOCHS if cell.quick else EPOCHS, learning_rate=3e-4, **settings)
 
 
-def _areas(scores: np.ndarray, split: Split) -> dict[str, list[float]]:
+def _areas(scores: np.ndarray, split: TrainTestSplit) -> dict[str, list[float]]:
     return by_seed(areas_by_kind(score, split.kind_test) for score in scores.T)
 
 
-def _of_width(cell: Cell, split: Split, *, name: str, width: str) -> dict[str, list[float]]:
+def _of_width(
+    cell: Cell, split: TrainTestSplit, *, name: str, width: str
+) -> dict[str, list[float]]:
     model = separator(cell, NETWORKS[PLAIN[name]]).set_params(hidden=WIDTHS[width])
     model.fit(split.X_train, split.y_train)
     return _areas(member_scores(model, split.X_test, protocol=cell.protocol), split)
 
 
-def _sampled(cell: Cell, split: Split, *, name: str, times: str) -> dict[str, list[float]]:
+def _sampled(cell: Cell, split: TrainTestSplit, *, name: str, times: str) -> dict[str, list[float]]:
     """Ten drawn anomalies for each normal row, or for each row."""
     shares = {"normal rows": 1.0, "training set": len(split.y_train) / np.sum(split.y_train == 0)}
     ratio = (QUICK_RATIO if cell.quick else RATIO) * shares[times]
@@ -75,7 +77,7 @@ def _sampled(cell: Cell, split: Split, *, name: str, times: str) -> dict[str, li
     return _areas(member_scores(model, split.X_test, protocol=cell.protocol), split)
 
 
-def _penalised(cell: Cell, split: Split, *, name: str, l2: str) -> dict[str, list[float]]:
+def _penalised(cell: Cell, split: TrainTestSplit, *, name: str, l2: str) -> dict[str, list[float]]:
     model = deep_sad(
         activation=ACTIVATIONS[name],
         n_members=cell.seeds,
@@ -86,7 +88,9 @@ def _penalised(cell: Cell, split: Split, *, name: str, l2: str) -> dict[str, lis
     return _areas(member_distances(model, split.X_test, protocol=cell.protocol), split)
 
 
-def _reconstructing(cell: Cell, split: Split, *, name: str, layers: str) -> dict[str, list[float]]:
+def _reconstructing(
+    cell: Cell, split: TrainTestSplit, *, name: str, layers: str
+) -> dict[str, list[float]]:
     """The squared error that an autoencoder keeps in training, of columns of variance one."""
     hidden, code = AUTOENCODERS[layers]
     model = deep_sad(

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eqsep.datasets import Split
+from eqsep.datasets import TrainTestSplit
 from paper.cells import Cell, Measured, Study
 from paper.measures import areas_of_normal, by_seed, key
 from paper.networks import (
@@ -72,7 +72,7 @@ def measure(cell: Cell) -> Measured:
     return values, more
 
 
-def fitted(layout: Layout, split: Split, *, n_members: int, quick: bool) -> Any:
+def fitted(layout: Layout, split: TrainTestSplit, *, n_members: int, quick: bool) -> Any:
     """The networks of a layout, fitted on the training rows."""
     model = network(
         **CIRCLE_SEPARATORS[layout.separator],

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from eqsep.datasets import Split, make_circles
+from eqsep.datasets import TrainTestSplit, make_circles
 from eqsep.evaluation import anomaly_score
 from paper.cells import Cell, Measured, Study, seeds_of
 from paper.measures import areas_of_normal, by_seed, drawn_rows, score_grid
@@ -21,12 +21,12 @@ DRAWN = ("RF", "IsoF", "LOF", EQUALITY)
 REACH = {"paper": 5.0, "corrected": 3.0}  # the outer circle has radius 4, or 2
 
 
-def circles(protocol: str, *, draw: int = 0) -> Split:
+def circles(protocol: str, *, draw: int = 0) -> TrainTestSplit:
     """One data set for all starts of all methods, as in the paper; or another draw of it."""
     return make_circles(protocol=protocol, random_state=draw)
 
 
-def heat_map(score: Callable[..., Any], split: Split, protocol: str) -> dict[str, Any]:
+def heat_map(score: Callable[..., Any], split: TrainTestSplit, protocol: str) -> dict[str, Any]:
     """The score over the plane, and the rows on it."""
     reach = REACH[protocol]
     return score_grid(score, low=-reach, high=reach) | drawn_rows(split)
@@ -67,14 +67,16 @@ def measure(cell: Cell) -> Measured:
     return values, {"heat_map": drawn}
 
 
-def _areas(model: Any, split: Split) -> dict[str, float]:
+def _areas(model: Any, split: TrainTestSplit) -> dict[str, float]:
     """Of the test rows, and of the training rows."""
     return areas_of_normal(anomaly_score(model, split.X_test), split.y_test) | areas_of_normal(
         anomaly_score(model, split.X_train), split.y_train, name="train"
     )
 
 
-def _areas_of_draw(make: Callable[[int], Any], split: Split, *, seed: int) -> dict[str, float]:
+def _areas_of_draw(
+    make: Callable[[int], Any], split: TrainTestSplit, *, seed: int
+) -> dict[str, float]:
     areas = _areas(make(seed).fit(split.X_train, split.y_train), split)
     return {f"{name}{BY_DRAW}": area for name, area in areas.items()}
 

@@ -14,7 +14,7 @@ from tempfile import mkdtemp
 
 import numpy as np
 
-from eqsep.datasets import EfficientNetEmbedding, Split, load_mvtec
+from eqsep.datasets import EfficientNetEmbedding, TrainTestSplit, load_mvtec
 from eqsep.datasets.home import data_folder
 from paper.cells import Cell, Measured, Skipped, Study
 from paper.data import loaded
@@ -98,7 +98,7 @@ def _placed(tiles: Path, step: int) -> Iterator[tuple[Path, str]]:
 
 
 @lru_cache(maxsize=1)
-def data(kept: Path, *, step: int = 1) -> Split:
+def data(kept: Path, *, step: int = 1) -> TrainTestSplit:
     """The tiles as rows of EfficientNet-Lite0, which are kept beside the folder of images."""
     tiles = loaded(data_folder, "magnetic-tile", source=_SOURCE)
     root = in_mvtec_layout(tiles, kept, step=step)

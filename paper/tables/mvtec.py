@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eqsep.datasets import Split, load_mvtec, load_mvtec_embeddings
+from eqsep.datasets import TrainTestSplit, load_mvtec, load_mvtec_embeddings
 from eqsep.datasets.home import named_home
 from paper.cells import Cell, Measured, Skipped, Study
 from paper.data import loaded
@@ -29,7 +29,7 @@ _SOURCE = "https://www.mvtec.com/company/research/datasets/mvtec-ad"
 class Rows(NamedTuple):
     """An object's rows, and where they come from."""
 
-    split: Split
+    split: TrainTestSplit
     source: str
 
 
@@ -42,7 +42,7 @@ def data(name: str) -> Rows:
     return Rows(_divided(loaded(load_mvtec_embeddings, name)), STAND_IN)
 
 
-def _embedded(home: Any, name: str) -> Split:
+def _embedded(home: Any, name: str) -> TrainTestSplit:
     """By the paper's embedding, which is kept beside the images."""
     try:
         return load_mvtec(home / "mvtec", object=name, cache=home / "mvtec-rows")
@@ -50,7 +50,7 @@ def _embedded(home: Any, name: str) -> Split:
         raise Skipped(str(error)) from error
 
 
-def _divided(table: Any) -> Split:
+def _divided(table: Any) -> TrainTestSplit:
     """Good images and defects, each divided at random."""
     rng = np.random.default_rng(0)
     kinds = (table.kind == "normal", table.kind != "normal")
@@ -58,7 +58,7 @@ def _divided(table: Any) -> Split:
     n_good, n_bad = round(TEST_NORMAL * len(good)), round(SEEN_DEFECTS * len(bad))
     train = rng.permutation(np.concatenate([good[n_good:], bad[:n_bad]]))
     test = np.concatenate([good[:n_good], bad[n_bad:]])
-    return Split(
+    return TrainTestSplit(
         X_train=table.X[train],
         kind_train=table.kind[train],
         X_test=table.X[test],
@@ -82,7 +82,7 @@ def probe(cell: Cell, model: Any, X: np.ndarray) -> np.ndarray:
     return member_scores(model, X, protocol=cell.protocol).T
 
 
-def fitted(cell: Cell, split: Split) -> Any:
+def fitted(cell: Cell, split: TrainTestSplit) -> Any:
     """Networks without hidden layers, one for each seed."""
     return network(
         head=HEADS[cell.method],

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets import Split, load_nsl_kdd
+from eqsep.datasets import TrainTestSplit, load_nsl_kdd
 from eqsep.evaluation import anomaly_score, prevalence_by_kind
 from paper.cells import Cell, Measured, Study
 from paper.data import first_rows, loaded, scaled
@@ -19,7 +19,7 @@ QUICK_ROWS = 5_000  # of 113,279
 
 
 @lru_cache(maxsize=2)
-def data(protocol: str) -> Split:
+def data(protocol: str) -> TrainTestSplit:
     """All rows, shuffled once and standardised; kept, as every method wants them."""
     return scaled(loaded(load_nsl_kdd, protocol=protocol))
 
@@ -36,7 +36,7 @@ def measure(cell: Cell) -> Measured:
     return values, more | how
 
 
-def _measure_shallow(cell: Cell, split: Split) -> Measured:
+def _measure_shallow(cell: Cell, split: TrainTestSplit) -> Measured:
     """Both areas by kind; of one-vs-set, in training too, and how many scores there are."""
     make = NSL_KDD_METHODS[cell.method]
     models = [make(seed).fit(split.X_train, split.y_train) for seed in range(cell.seeds)]
@@ -49,7 +49,7 @@ def _measure_shallow(cell: Cell, split: Split) -> Measured:
     return values, {"distinct scores": [len(np.unique(score)) for score in scores]}
 
 
-def _chance(split: Split) -> dict[str, list[float]]:
+def _chance(split: TrainTestSplit) -> dict[str, list[float]]:
     """What a score that knows nothing gets in expectation: the share of the kind."""
     share = prevalence_by_kind(split.kind_test)
     return {f"{metric}, {kind}": [share[kind]] for metric in METRICS.values() for kind in share}

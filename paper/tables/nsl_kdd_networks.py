@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eqsep.datasets import Split
+from eqsep.datasets import TrainTestSplit
 from eqsep.separators.negative_sampling import NegativeSampling
 from paper.cells import Cell, Measured
 from paper.measures import areas_by_kind, by_seed
@@ -45,7 +45,7 @@ NETWORKS = {
 }
 
 
-def measure_networks(cell: Cell, split: Split) -> Measured:
+def measure_networks(cell: Cell, split: TrainTestSplit) -> Measured:
     """Both areas by kind of every member, and what the training did."""
     kind = NETWORKS[cell.method]
     with narrow_layers_allowed():
@@ -78,12 +78,12 @@ def separator(cell: Cell, kind: Kind, **plan: Any) -> Any:
     )
 
 
-def _plain(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
+def _plain(cell: Cell, kind: Kind, split: TrainTestSplit) -> tuple[Any, np.ndarray]:
     model = separator(cell, kind).fit(split.X_train, split.y_train)
     return model, member_scores(model, split.X_test, protocol=cell.protocol)
 
 
-def _sampled(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
+def _sampled(cell: Cell, kind: Kind, split: TrainTestSplit) -> tuple[Any, np.ndarray]:
     """Against anomalies drawn around the rows. They come last: rows are held out at random."""
     ratio = QUICK_RATIO if cell.quick else RATIO
     network = separator(cell, kind, stratify=True)
@@ -92,7 +92,7 @@ def _sampled(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
     return model, member_scores(model, split.X_test, protocol=cell.protocol)
 
 
-def _sad(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
+def _sad(cell: Cell, kind: Kind, split: TrainTestSplit) -> tuple[Any, np.ndarray]:
     model = deep_sad(
         activation=ACTIVATIONS[kind.separator],
         n_members=cell.seeds,

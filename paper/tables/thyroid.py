@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from eqsep.datasets import Split, load_thyroid
+from eqsep.datasets import TrainTestSplit, load_thyroid
 from paper.cells import Cell, Measured, Study
 from paper.data import loaded, scaled
 from paper.measures import areas_by_kind, by_seed, tied_at_the_top
@@ -22,7 +22,7 @@ _KINDS = {"Hyper": "hyperfunction", "Subno": "subnormal", "Overa": "overall"}
 
 
 @lru_cache(maxsize=2)
-def data(protocol: str) -> Split:
+def data(protocol: str) -> TrainTestSplit:
     """The rows, shuffled once and standardised."""
     return scaled(loaded(load_thyroid, protocol=protocol))
 
@@ -55,7 +55,7 @@ def measure(cell: Cell) -> Measured:
     return values, {"together": together, "best epochs": epochs, "tied at the top": tied}
 
 
-def fitted(cell: Cell, layout: Layout, split: Split) -> Any:
+def fitted(cell: Cell, layout: Layout, split: TrainTestSplit) -> Any:
     """The networks of a layout, one for each seed, fitted on the training rows."""
     model = network(
         head=HEADS[layout.separator],

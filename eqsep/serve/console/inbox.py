@@ -47,16 +47,18 @@ PER_PAGE = 50
 PageNumber = Annotated[int, Query(le=LARGEST // PER_PAGE)]
 _AGES = {"": "any", "3600": "last hour", "86400": "last day", "604800": "last week"}
 _WORDS: Values = {"ages": _AGES, "words": VERDICTS}
-_FIRST = {"by": "incident", "state": "open", "order": "at"}  # filters at first
-_FIRST |= dict.fromkeys(("kind", "entity", "assignee", "column", "value", "min_score"), "")
-_FIRST |= dict.fromkeys(("age", "since", "until"), "")
+_DEFAULT_FILTERS = {"by": "incident", "state": "open", "order": "at"}  # filters at first
+_DEFAULT_FILTERS |= dict.fromkeys(
+    ("kind", "entity", "assignee", "column", "value", "min_score"), ""
+)
+_DEFAULT_FILTERS |= dict.fromkeys(("age", "since", "until"), "")
 _REVIEWED = dict.fromkeys(("by", "verdict", "kind", "age", "undone"), "")  # filters of verdicts
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
 SIMILAR = 20  # alarms shown as similar to one
 _IN_DOUBT = "the name is in doubt: a verdict would settle the kind"
-_ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
+_QUIET_ROWS_FOR_SHARE = 20  # quiet rows judged, for a share of them to be meaningful
 
 
 def _chosen(request: Request, first: dict[str, str]) -> dict[str, str]:
@@ -98,7 +100,7 @@ def add_routes(pages: Pages) -> None:
 
     @pages.screen("/m/{model}/inbox", "inbox.html", heading="Inbox", ages=_AGES)
     def inbox(request: Request, model: str, page: PageNumber = 1) -> Values:
-        chosen, page = _chosen(request, _FIRST), max(page, 1)
+        chosen, page = _chosen(request, _DEFAULT_FILTERS), max(page, 1)
         is_folded = chosen["by"] == "incident" and chosen["state"] != "quiet"
         wanted, start = _filter(chosen), PER_PAGE * (page - 1)
         n = PER_PAGE if is_folded else 0
@@ -121,9 +123,9 @@ def add_routes(pages: Pages) -> None:
             **shown,
             "lines": [*zip(found.incidents, alarms, strict=is_folded)],
             "pages": _n_pages(found.total if is_folded else found.n_alarms),
-            "filtered": chosen != _FIRST,
-            "query": _query(chosen, _FIRST),
-            "unbounded": _query({**chosen, "since": "", "until": ""}, _FIRST),
+            "filtered": chosen != _DEFAULT_FILTERS,
+            "query": _query(chosen, _DEFAULT_FILTERS),
+            "unbounded": _query({**chosen, "since": "", "until": ""}, _DEFAULT_FILTERS),
             "newest": time.time(),
             "people": sorted(person.name for person in ws.people.all()),
             "banner": ws.watching.status(model).banner,
@@ -131,9 +133,12 @@ def add_routes(pages: Pages) -> None:
 
     @pages.part("/m/{model}/inbox/fresh", "panel_fresh.html", "GET", heading="Inbox")
     def fresh(request: Request, model: str, after: float) -> Values:
-        chosen = _chosen(request, _FIRST)
+        chosen = _chosen(request, _DEFAULT_FILTERS)
         newer = _filter(chosen).model_copy(update={"since": after})
-        return {"n": ws.alarms.inbox(model, newer, limit=1).total, "query": _query(chosen, _FIRST)}
+        return {
+            "n": ws.alarms.inbox(model, newer, limit=1).total,
+            "query": _query(chosen, _DEFAULT_FILTERS),
+        }
 
     of_inbox = {"current": "inbox"}
 
@@ -211,7 +216,7 @@ def add_routes(pages: Pages) -> None:
         merged = ", and merged" if n > 1 else ""
         return {"detail": f"{plural(n, 'group')} named {new!r}{merged}."}
 
-    @pages.screen("/m/{model}/judge", "judge.html", heading="Judge", enough=_ENOUGH)
+    @pages.screen("/m/{model}/judge", "judge.html", heading="Judge", enough=_QUIET_ROWS_FOR_SHARE)
     def judge(model: str) -> Values:
         offered: dict[str, list[Alarm]] = {}
         for one in ws.queue.offered(model):

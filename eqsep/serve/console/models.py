@@ -21,7 +21,7 @@ from eqsep.serve.watching import DELTA, Minute
 from eqsep.serve.web import guards
 from eqsep.serve.web.guards import Admin, Judge
 
-_MOST = 180  # minutes that are shown
+_MINUTES_SHOWN = 180  # minutes that are shown
 ROLES = (("view", "look"), ("judge", "also give verdicts"), ("admin", "everything"))
 _ENTRIES = 100
 
@@ -131,7 +131,7 @@ def _every(counted: list[Minute]) -> list[Minute]:
     if not counted:
         return []
     found, last = {minute.at: minute for minute in counted}, counted[-1].at
-    first = max(counted[0].at, last - 60 * (_MOST - 1))
+    first = max(counted[0].at, last - 60 * (_MINUTES_SHOWN - 1))
     return [found.get(at, Minute(at, 0, 0, 0)) for at in range(first, last + 1, 60)]
 
 

@@ -36,7 +36,7 @@ Values = dict[str, Any]  # of a template
 Add = Callable[[Callable[..., Values]], None]
 Read = TypeVar("Read", bound=BaseModel)
 _HUES = 8
-_FEW = 4  # rows of a kind; with fewer, no p-value is below 0.2
+_MIN_ROWS_OF_KIND = 4  # rows of a kind; with fewer, no p-value is below 0.2
 _LABELS = {  # of fields that a form names otherwise
     "age": "Age",
     "at": "Order",
@@ -77,7 +77,7 @@ def fitting(fit: Fit, p_value: float | None) -> str:
     """How well a row fits a kind, in words."""
     if p_value is None:
         return "unknown"
-    if fit.n_rows < _FEW:
+    if fit.n_rows < _MIN_ROWS_OF_KIND:
         return "too few rows to tell"
     if p_value <= 1 / (min(fit.n_rows, fit.n_needed) + 1) + 1e-9:
         return "unlike its rows"

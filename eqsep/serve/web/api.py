@@ -20,7 +20,7 @@ from eqsep.persistence.files import model_of
 from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
 from eqsep.serve.exemptions import Exempted, Exemption
 from eqsep.serve.incidents import MOST_GAP, Incident, Incidents
-from eqsep.serve.intake import Answer
+from eqsep.serve.intake import RowAnswer
 from eqsep.serve.ledger import Lesson, Replay, Version
 from eqsep.serve.notices import Delivery, Subscription
 from eqsep.serve.people import Entry, Person, Session
@@ -68,7 +68,7 @@ def _responses(model: type) -> dict[int | str, dict[str, Any]]:
 
 
 def _scoring(routes: APIRouter, service: Service) -> None:
-    scores, explanations = _responses(Answers[Answer]), _responses(Answers[Explanation])
+    scores, explanations = _responses(Answers[RowAnswer]), _responses(Answers[Explanation])
     scores[200]["content"] = {ARROW: _BYTES}
 
     @routes.post("/models/{name}/score", openapi_extra=_ROWS_IN, responses=scores)
@@ -138,15 +138,15 @@ class Paged(Asked):
     offset: Number = 0
 
 
-class Sought(Filter, Paged):
+class AlarmQuery(Filter, Paged):
     """Which alarms to return; an assignee of "" means nobody."""
 
 
-class Review(Reviewed, Paged):
+class VerdictQuery(Reviewed, Paged):
     """Which verdicts to return."""
 
 
-class Judgement(Body):
+class VerdictRequest(Body):
     """A verdict on rows: "true" with its kind, "false alarm", "expected" or "unsure"."""
 
     rows: Ids
@@ -160,13 +160,13 @@ class Judgement(Body):
     )
 
 
-class Undone(Body):
+class UndoRequest(Body):
     """The numbers of the verdicts to undo."""
 
     verdicts: Ids
 
 
-class Taught(Body):
+class LearnRequest(Body):
     """Rows and their labels: kinds, or "normal". Set `judged` if the rows had raised an alarm."""
 
     rows: Annotated[list[Any], Field(json_schema_extra={"items": _ROW})]
@@ -196,7 +196,7 @@ class Remark(Body):
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedAlarm:
     """An alarm with its reasons and all its verdicts, including undone ones."""
 
     alarm: Alarm
@@ -215,12 +215,12 @@ def _alarms(routes: APIRouter, service: Service) -> None:
     ws = service.ws
 
     @routes.get("/models/{name}/alarms")
-    def alarms(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Page:
+    def alarms(_: Viewer, name: str, sought: Annotated[AlarmQuery, Query()]) -> Page:
         """The alarms of a model that match the filter, newest first."""
         return ws.alarms.inbox(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.get("/models/{name}/incidents")
-    def incidents(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Incidents:
+    def incidents(_: Viewer, name: str, sought: Annotated[AlarmQuery, Query()]) -> Incidents:
         """The alarms that match the filter, folded by entity and time; latest incident first."""
         return ws.folding.incidents(name, sought, limit=sought.limit, offset=sought.offset)
 
@@ -258,9 +258,9 @@ def _alarms(routes: APIRouter, service: Service) -> None:
         ws.people.log(by, "assigned", rows=asked.rows, to=asked.assignee)
 
     @routes.get("/alarms/{id}")
-    def alarm(_: Viewer, id: Number) -> Judged:
+    def alarm(_: Viewer, id: Number) -> JudgedAlarm:
         """An alarm: its row, reasons, current score and verdicts."""
-        return Judged(ws.alarms.explained(id), ws.verdicts.of_row(id))
+        return JudgedAlarm(ws.alarms.explained(id), ws.verdicts.of_row(id))
 
     @routes.get("/alarms/{id}/alike")
     def alike(_: Viewer, id: Number, limit: Limit = 20) -> list[Alarm]:
@@ -278,23 +278,23 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
     ws = service.ws
 
     @routes.get("/models/{name}/verdicts")
-    def latest(_: Viewer, name: str, sought: Annotated[Review, Query()]) -> list[Verdict]:
+    def latest(_: Viewer, name: str, sought: Annotated[VerdictQuery, Query()]) -> list[Verdict]:
         """The latest verdicts that match the filter, newest first."""
         return ws.verdicts.latest(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.post("/verdicts")
-    def give(by: Judge, asked: Judgement) -> Given:
+    def give(by: Judge, asked: VerdictRequest) -> Given:
         """Give a verdict on one or more rows; the model has learnt it when the response arrives."""
         given = asked.model_dump(include={"kind", "note", "replaces"})
         return ws.verdicts.give(asked.rows, asked.verdict, by=by, **given)
 
     @routes.post("/verdicts/preview")
-    def preview(_: Viewer, asked: Judgement) -> Preview:
+    def preview(_: Viewer, asked: VerdictRequest) -> Preview:
         """What a verdict would change: alarms that clear, rows that alarm. Nothing is stored."""
         return ws.verdicts.preview(asked.rows, asked.verdict, kind=asked.kind)
 
     @routes.post("/verdicts/undo")
-    def undo_all(by: Judge, asked: Undone) -> Version:
+    def undo_all(by: Judge, asked: UndoRequest) -> Version:
         """Undo verdicts, all on one model, which forgets them."""
         return ws.verdicts.undo(asked.verdicts, by=by)
 
@@ -319,7 +319,7 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
         ws.exemptions.revoke(name, id, by=by)
 
     @routes.post("/models/{name}/learn")
-    def learn(by: Judge, name: str, asked: Taught) -> Version:
+    def learn(by: Judge, name: str, asked: LearnRequest) -> Version:
         """Teach the model labelled rows: all of them, or none if one is invalid."""
         rows, n_labels = counted_rows(asked.rows, service.limits), len(asked.labels)
         if len(rows) != n_labels:
@@ -333,7 +333,7 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
         return version
 
 
-class Wanted(Body):
+class RevertRequest(Body):
     """The number of a version."""
 
     version: Number
@@ -345,7 +345,7 @@ class Shadow(Body):
     version: Number | None
 
 
-class Settings(Body):
+class ModelSettings(Body):
     """Columns that the service uses; a field that is left out does not change."""
 
     entity: Text | None = None
@@ -376,7 +376,7 @@ class Subject(Body):
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelOverview:
     """A model: its columns and how each is read, its kinds, and its versions in use."""
 
     name: str
@@ -444,7 +444,7 @@ def _models(routes: APIRouter, service: Service) -> None:
     ws = service.ws
 
     @routes.get("/models")
-    def models(_: Viewer) -> list[Model]:
+    def models(_: Viewer) -> list[ModelOverview]:
         """All models."""
         return [_model(service, name) for name in ws.ledger.names()]
 
@@ -455,12 +455,12 @@ def _models(routes: APIRouter, service: Service) -> None:
         return await run_in_threadpool(lambda: ws.ledger.add(name, model_of(content), by=by))
 
     @routes.get("/models/{name}")
-    def model(_: Viewer, name: str) -> Model:
+    def model(_: Viewer, name: str) -> ModelOverview:
         """A model, its columns and its settings."""
         return _model(service, name)
 
     @routes.post("/models/{name}/settings")
-    def settings(by: Admin, name: str, asked: Settings) -> Model:
+    def settings(by: Admin, name: str, asked: ModelSettings) -> ModelOverview:
         """Set the columns of the entity and of the time, and the gap between incidents."""
         changes = asked.model_dump(exclude_unset=True)
         ws.ledger.set_settings(name, **changes)
@@ -489,12 +489,12 @@ def _models(routes: APIRouter, service: Service) -> None:
         return ws.ledger.versions(name, limit=limit)
 
     @routes.post("/models/{name}/revert")
-    def revert(by: Admin, name: str, asked: Wanted) -> Version:
+    def revert(by: Admin, name: str, asked: RevertRequest) -> Version:
         """Revert to a version, bit for bit."""
         return ws.verdicts.revert(name, asked.version, by=by)
 
     @routes.post("/models/{name}/shadow")
-    def shadow(by: Admin, name: str, asked: Shadow) -> Model:
+    def shadow(by: Admin, name: str, asked: Shadow) -> ModelOverview:
         """Run a version as a shadow of the live one; null stops it."""
         ws.ledger.set_shadow(name, asked.version)
         ws.people.log(by, "shadow", model=name, version=asked.version)
@@ -559,11 +559,11 @@ def _people(routes: APIRouter, service: Service) -> None:
         return ws.people.audit(limit=limit)
 
 
-def _model(service: Service, name: str) -> Model:
+def _model(service: Service, name: str) -> ModelOverview:
     ledger = service.ws.ledger
     live = ledger.live(name)
     detector = ledger.detector(live.id)
-    return Model(
+    return ModelOverview(
         name=name,
         live=live,
         shadow=ledger.shadow(name),

@@ -24,7 +24,7 @@ from eqsep.serve.web.limits import API, Limits, answer, problem
 from eqsep.serve.web.service import PROMETHEUS, Service
 from eqsep.serve.workspace import Workspace
 
-_ABOUT = """Score rows, judge alarms, and teach the model what was judged.
+_API_DESCRIPTION = """Score rows, judge alarms, and teach the model what was judged.
 
 Requests carry `Authorization: Bearer TOKEN`; the roles are view, judge and admin."""
 
@@ -72,7 +72,7 @@ def create_app(
 
     app = Application(
         title="eqsep",
-        description=_ABOUT,
+        description=_API_DESCRIPTION,
         version=__version__,
         lifespan=lifespan,
         docs_url=None,  # its page takes scripts from another site

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from eqsep import __version__
 from eqsep.errors import UserError, quoted
-from eqsep.serve.intake import Answer
+from eqsep.serve.intake import RowAnswer
 from eqsep.serve.web.guards import require
 from eqsep.serve.web.limits import Limits
 from eqsep.serve.web.rows import CheckedRows, counted_rows, csv_rows, parsed
@@ -143,8 +143,8 @@ def mlflow(service: Service) -> APIRouter:
 
 async def _all_answered(
     service: Service, name: str, checked: CheckedRows, keep: bool
-) -> list[Answer]:
-    errors, answers = checked.errors, list[Answer | None]()
+) -> list[RowAnswer]:
+    errors, answers = checked.errors, list[RowAnswer | None]()
     if not errors:
         answers, errors = await service.answered(name, checked, keep=keep)
     if errors:

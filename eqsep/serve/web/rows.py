@@ -26,7 +26,7 @@ _DATE = "a date as in 2026-01-31T12:00:00"
 _READ = {"number": "a number", "date": _DATE, "duration": "seconds", "time": f"a number or {_DATE}"}
 _NUMBERS = {int, float, bool, type(None)}
 _PLAIN = {*_NUMBERS, str}
-_SHOWN = 60  # characters of a value in a message
+_CHARACTERS_SHOWN = 60  # characters of a value in a message
 _PARTS = 25  # objects and lists in JSON for each row that a request may have
 _CELL = 16  # bytes of a value of Arrow, at least
 Row = dict[str, Any]
@@ -69,7 +69,7 @@ class CheckedRows:
         return out
 
 
-class RowReader:
+class RowChecker:
     """Checks rows: each has every column of the fit, or null, and with windows, run and time."""
 
     def __init__(self, detector: Detector, limits: Limits) -> None:
@@ -164,7 +164,7 @@ def parsed(body: bytes, limits: Limits) -> Any:
         raise Invalid(f"Expected JSON in UTF-8: {error}.") from error
 
 
-def csv_rows(body: bytes, limits: Limits, *, reader: RowReader) -> CheckedRows:
+def csv_rows(body: bytes, limits: Limits, *, reader: RowChecker) -> CheckedRows:
     """Rows of CSV in UTF-8: names in the first line, commas between values."""
     try:
         lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
@@ -207,8 +207,8 @@ def _shown(value: Any) -> str:
     """A value in a message, shortened; of lists and objects only what they are."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
-    text = repr(value[: _SHOWN + 1] if isinstance(value, str) else value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    text = repr(value[: _CHARACTERS_SHOWN + 1] if isinstance(value, str) else value)
+    return text if len(text) <= _CHARACTERS_SHOWN else f"{text[:_CHARACTERS_SHOWN]}…"
 
 
 def arrow_rows(body: bytes, limits: Limits) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _STARTED = 30.0  # seconds for a server to start
 _CLOSES = b"\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large" + _CLOSES
-_LATE = b"HTTP/1.1 408 Request Timeout" + _CLOSES
+_REQUEST_TIMEOUT = b"HTTP/1.1 408 Request Timeout" + _CLOSES
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class Connection(HttpToolsProtocol):
         """Close if it has waited too long; look again when it may have. One timer is enough."""
         waited = 0.0 if self.waits_since is None else self.loop.time() - self.waits_since
         if waited >= self.limits.head:
-            self._refuse(_LATE)
+            self._refuse(_REQUEST_TIMEOUT)
         else:
             self.timer = self.loop.call_later(self.limits.head - waited, self._look)
 

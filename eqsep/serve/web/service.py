@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from eqsep.serve.intake import Answer
+from eqsep.serve.intake import RowAnswer
 from eqsep.serve.store import Unavailable
 from eqsep.serve.web import rows as forms
 from eqsep.serve.web.limits import Limits, refused
-from eqsep.serve.web.rows import CheckedRows, RowError, RowReader
+from eqsep.serve.web.rows import CheckedRows, RowChecker, RowError
 from eqsep.serve.workspace import Workspace
 
 Row = dict[str, Any]
@@ -38,7 +38,7 @@ _FIGURES = (  # of a model: the last is an attribute of its watch
 _FRESH = 5.0  # seconds for which figures of the store are shown again
 PATIENCE = 0.002  # seconds without another request after which a batch is not waited with
 _MOST_PATIENT = 8  # such times that a batch waits at most
-_SHORT = 2**15  # bytes that are decoded in less time than another thread takes to begin
+_SHORT_BODY = 2**15  # bytes that are decoded in less time than another thread takes to begin
 _DECODERS = 2  # longer bodies that are decoded at a time
 Decoded = TypeVar("Decoded")
 
@@ -229,18 +229,18 @@ class Service:
         self.ws, self.limits = ws, limits
         self.metrics = Metrics(ws)
         self.batcher = Batcher(self._take, most=limits.waiting, seconds=limits.seconds)
-        self._readers: dict[str, RowReader] = {}
+        self._readers: dict[str, RowChecker] = {}
         self._decoders = ThreadPoolExecutor(_DECODERS, "decoder")
 
-    async def reader(self, model: str) -> RowReader:
+    async def reader(self, model: str) -> RowChecker:
         """What checks rows of a model: its columns are the same in all of its versions."""
         found = self._readers.get(model)
         return await run_in_threadpool(self.known, model) if found is None else found
 
-    def known(self, model: str) -> RowReader:
+    def known(self, model: str) -> RowChecker:
         """The same, where a thread may wait for the store."""
         if model not in self._readers:
-            self._readers[model] = RowReader(self.ws.ledger.live_detector(model), self.limits)
+            self._readers[model] = RowChecker(self.ws.ledger.live_detector(model), self.limits)
         return self._readers[model]
 
     async def rows(self, request: Request, model: str) -> CheckedRows:
@@ -257,13 +257,13 @@ class Service:
 
     async def decoded(self, body: bytes | None, decode: Callable[[], Decoded]) -> Decoded:
         """What a body says; long ones, which may take many times their bytes, few at a time."""
-        if body is not None and len(body) <= _SHORT:
+        if body is not None and len(body) <= _SHORT_BODY:
             return decode()
         return await asyncio.get_running_loop().run_in_executor(self._decoders, decode)
 
     async def answered(
         self, model: str, checked: CheckedRows, *, keep: bool
-    ) -> tuple[list[Answer | None], list[RowError]]:
+    ) -> tuple[list[RowAnswer | None], list[RowError]]:
         """An answer for each row of a request, None for a bad one, and what is wrong with those."""
         if not checked.rows:
             return [None] * checked.n_rows, checked.errors
@@ -282,5 +282,5 @@ class Service:
                 errors.append(RowError(place, answer.error))
         return answers, sorted(errors, key=lambda error: error.row)
 
-    def _take(self, model: str, rows: list[Row], keep: bool) -> Sequence[Answer]:
+    def _take(self, model: str, rows: list[Row], keep: bool) -> Sequence[RowAnswer]:
         return self.ws.intake.take(model, rows) if keep else self.ws.intake.score(model, rows)
