@@ -27,8 +27,10 @@ from saved_detectors import (
     same,
 )
 from sklearn.base import clone
+from summed import gram_of
 
 from eqsep import Detector, NegativeSampling, load_model
+from eqsep.detector.score import Score
 from eqsep.checks import DriftWarning, Finding
 from eqsep.detector import RepeatedRowsWarning
 from eqsep.detector.config import Config
@@ -217,8 +219,8 @@ def test_what_was_saved_apart_is_merged(path):
     assert here.plan_ is not there.plan_
     with pytest.warns(RepeatedRowsWarning, match="have learnt the same rows"):
         here.merge(there)
-    sums, merged = detector.model_.evidence.sums, here.model_.evidence.sums
-    assert_array_equal(merged.gram, 2 * sums.gram)
+    once, twice = (gram_of(one.model_.evidence) for one in (detector, here))
+    assert_array_equal(twice, 2 * once)
 
 
 def test_a_given_plan_is_kept_once(path):
@@ -248,13 +250,18 @@ def test_a_loaded_detector_can_be_fitted_anew(path):
     assert_array_equal(again.score_samples(rows), detector.score_samples(rows))
 
 
-def test_a_matrix_that_is_not_symmetric_is_kept_too(path):
+def test_of_a_matrix_that_rounding_made_asymmetric_the_lower_half_is_kept(path):
+    """It is the one that coefficients are solved from."""
     detector = deepcopy(fitted("0/1")[0])
-    model = detector.model_
-    gram = model.evidence.sums.gram + np.triu(np.full((40, 40), 1e-12))
-    sums = replace(model.evidence.sums, gram=gram)
-    detector.with_model(replace(model, evidence=replace(model.evidence, sums=sums)))
-    assert_array_equal(kept(detector, path).model_.evidence.sums.gram, gram)
+    model, config = detector.model_, detector.model_.config
+    gram = gram_of(model.evidence)
+    kernel, *others = model.evidence.sums
+    uneven = replace(kernel, symmetric={"gram": gram + np.triu(np.full((40, 40), 1e-3), 1)})
+    evidence = replace(model.evidence, sums=(uneven, *others))
+    detector.with_model(replace(model, evidence=evidence))
+    assert_array_equal(gram_of(kept(detector, path).model_.evidence), gram)
+    solved = Score.solve(model.plan, evidence.learnt_sums(model.plan, config))
+    assert_array_equal(solved.kernel.coef, detector.coef_)
 
 
 def test_half_of_a_symmetric_matrix_is_in_the_file(path):
