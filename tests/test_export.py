@@ -380,5 +380,7 @@ def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
 def test_a_model_is_written_as_its_detector_is(tmp_path, detector):
     to_onnx(detector, tmp_path / "detector.onnx")
     to_onnx(detector.model_, tmp_path / "model.onnx")
-    written = [(tmp_path / name).read_bytes() for name in ("detector.onnx", "model.onnx")]
-    assert written[0] == written[1]
+    to_onnx(detector.model_.on("auto"), tmp_path / "device.onnx")
+    names = ("detector.onnx", "model.onnx", "device.onnx")
+    first, *others = [(tmp_path / name).read_bytes() for name in names]
+    assert others == [first, first]

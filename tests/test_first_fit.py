@@ -22,7 +22,8 @@ from eqsep.detector.evidence import gather, with_lower_bounds
 from eqsep.detector.first_fit import FirstFit, StreamSummary
 from eqsep.detector.holdout import n_held_out
 from eqsep.detector.terms import EllipsoidTerm
-from eqsep.detector.terms.term import Sums
+from eqsep.detector.terms.term import EncodedRows, Sums
+from eqsep.engine.backends import NUMPY
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.errors import UserError
 from eqsep.labels import read_row_labels
@@ -488,7 +489,11 @@ def test_the_ellipsoid_of_rows_that_count_twice_is_that_of_rows_twice():
     weighted = Ellipsoid.of(rows, rng, times.astype(float))
     repeated, plain = (Ellipsoid.of(r, rng) for r in (np.repeat(rows, times, axis=0), rows))
     new = RNG.normal(size=(50, 4))
-    found, wanted = (one.excess(one.along(new)) for one in (weighted, repeated))
+    some = EncodedRows(new, None, NUMPY)
+    found, wanted = (
+        EllipsoidTerm(ellipsoid=one, columns=np.arange(new.shape[1])).solve(None)(some, None)
+        for one in (weighted, repeated)
+    )
     assert_allclose(found, wanted, rtol=1e-6)
     assert_allclose([weighted.edge, weighted.tail], [repeated.edge, repeated.tail])
     assert not np.allclose(plain.centre, repeated.centre)

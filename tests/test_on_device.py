@@ -186,3 +186,15 @@ def test_rows_in_parts_are_all_of_them():
         assert row_parts(X, most=7) == [X] or row_parts(X, most=7)[0] is X
     table = read_table(frame, name="")
     assert row_parts(table, most=3) == [table]
+
+
+def test_rows_that_are_encoded_in_memory_are_judged_on_a_device(payments, detector, on_device):
+    Z = detector.plan_.encode(payments.X)
+    model = on_device.model_
+    assert_allclose(model.judge(Z).score, model.scores(payments.X), atol=1e-3)
+    assert (model.judge(Z).kind == model.kind_of(payments.X)).mean() > 0.999
+    assert set(model.judge(Z, threshold=-np.inf).kind) >= set(detector.kinds_)
+    values, here = model.score.values(Z), model.on("cpu").score.values(Z)
+    assert values.keys() == here.keys()
+    for name, value in values.items():
+        assert_array_equal(value, here[name])

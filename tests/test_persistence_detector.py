@@ -30,11 +30,11 @@ from sklearn.base import clone
 from summed import gram_of
 
 from eqsep import Detector, NegativeSampling, load_model
-from eqsep.detector.score import Score
 from eqsep.checks import DriftWarning, Finding
 from eqsep.detector import RepeatedRowsWarning
 from eqsep.detector.config import Config
 from eqsep.detector.model import Model
+from eqsep.detector.score import Score
 from eqsep.errors import UserError
 from eqsep.persistence import ModelFileError, container, files, migrations, read_model
 from eqsep.persistence.container import VERSION
