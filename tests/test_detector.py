@@ -12,10 +12,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.metrics import average_precision_score
+from summed import term_of
 
 from eqsep import Detector, load_model
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
+from eqsep.detector.terms import LikenessTerm, VotesTerm
+from eqsep.detector.terms.term import EncodedRows
+from eqsep.engine.backends import NUMPY
 from eqsep.labels import UNLABELLED, read_row_labels
 
 KINDS = np.repeat(["normal", "pump", "leak"], [400, 20, 20])
@@ -234,17 +238,17 @@ def test_above_one_is_as_odd_as_below(rows, unlabelled):
     """The score is the distance of f from 1 or the trees' vote, and what adds to it."""
     detector = cheap(unlabelled=unlabelled).fit(rows, KINDS)
     some = np.concatenate([np.random.default_rng(1).normal(size=(500, 2)), rows[-50:]])
-    terms, Z = detector.plan_.terms, detector.plan_.encode(some)
-    score = detector.model_.score
-    k = terms.kernel_map.features(Z).astype(float)
-    f, g = k @ detector.coef_[:, 0], k @ score.likeness_coef
+    plan, Z, alike = detector.plan_, detector.plan_.encode(some), np.zeros(len(some))
+    score, votes = detector.model_.score, term_of(plan, VotesTerm)
+    k = plan.kernel.numpy_map.features(Z).astype(float)
+    f = k @ detector.coef_[:, 0]
     assert (f > 1).any()
-    alike = terms.likeness_weight * np.clip(g, 0, 1.5)
-    y = terms.along(Z)
-    leaves = terms.trees.leaves(terms.seen(Z, y))
-    vote = score.leaf_votes[leaves].mean(axis=1)
+    if (likeness := term_of(plan, LikenessTerm)) is not None:
+        alike = likeness.weight * np.clip(k @ score.functions["likeness"].coef, 0, 1.5)
+    leaves = votes.trees.leaves(votes.seen(EncodedRows(Z, plan.encoder.pack, NUMPY)))
+    vote = score.functions["vote"].leaf_votes[leaves].mean(axis=1)
     least = np.maximum(np.abs(1 - f), vote) if unlabelled == "trusted" else np.abs(1 - f)
-    parts = [least, alike, terms.excess(y), terms.vote_weight * vote]
+    parts = [least, alike, score.values(Z)["excess"], votes.weight * vote]
     assert (vote > 0.1).any()
     assert (alike > 1e-3).any() == (unlabelled == "doubted")
     assert_allclose(detector.score_samples(some), np.sum(parts, axis=0), atol=1e-5)
@@ -256,13 +260,15 @@ def test_g_is_the_balanced_regression_of_labelled_anomalies(rows):
     plan = detector.plan_
     hashes = plan.holdout.hashes(plan.align(rows), encoder=plan.encoder)
     held = (hashes < plan.holdout.bound) & (KINDS == "normal")
-    k = plan.terms.kernel_map.features(plan.encode(rows[~held])).astype(float)
+    k = plan.kernel.numpy_map.features(plan.encode(rows[~held])).astype(float)
     is_anomaly = (KINDS[~held] != "normal").astype(float)
     n, m = (is_anomaly == 0).sum(), (is_anomaly == 1).sum()
     ridge = Ridge(alpha=max(300 / m, 1.0), fit_intercept=False)
     ridge.fit(k, is_anomaly, sample_weight=np.where(is_anomaly == 1, n / m, 1.0))
-    assert_allclose(k @ detector.model_.score.likeness_coef, ridge.predict(k), atol=1e-4)
-    assert not cheap().fit(rows, KINDS).model_.score.likeness_coef.any()
+    assert_allclose(
+        k @ detector.model_.score.functions["likeness"].coef, ridge.predict(k), atol=1e-4
+    )
+    assert term_of(cheap().fit(rows, KINDS).plan_, LikenessTerm) is None
 
 
 # -------------------------------------------------------------------------- unlabelled rows
@@ -417,10 +423,9 @@ def test_far_rows_are_alarms_in_every_direction():
             **{n: size * spread[n] * directions[:, j] for j, n in enumerate(numeric)}
         )
         assert detector.predict(far).all()
-        terms, Z = detector.plan_.terms, detector.plan_.encode(far)
-        y = terms.along(Z)
-        votes = terms.vote_weight * terms.votes(Z, y, detector.model_.score.leaf_votes)
-        beyond = detector.score_samples(far) - votes - terms.excess(y)
+        values = detector.model_.score.values(detector.plan_.encode(far))
+        votes = term_of(detector.plan_, VotesTerm).weight * values["vote"]
+        beyond = detector.score_samples(far) - votes - values["excess"]
         assert_allclose(beyond, 1, atol=0.04)
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)
     assert detector.predict(infinite).all()

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eqsep.arrays import resolve_device
+from eqsep.arrays import resolve_device, to_numpy
 from eqsep.engine import gpu
 from eqsep.engine.ellipsoid import along, distances
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
@@ -66,7 +66,7 @@ class Backend(Protocol):
         """The mean over trees of the number of the leaf in which a row ends.  -> (n,)"""
 
     def fetched(self, values: Any) -> np.ndarray:
-        """The values as an array in main memory."""
+        """The values as an array in main memory, where they may be already."""
 
 
 class NumPyBackend:
@@ -164,7 +164,7 @@ class TorchBackend:
         return gpu.votes(trees, rows, of_leaf)
 
     def fetched(self, values: Any) -> np.ndarray:
-        return np.asarray(values.cpu().numpy())
+        return to_numpy(values)
 
 
 NUMPY = NumPyBackend()
