@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from eqsep.detector.first_fit import FirstFit, StreamSummary
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, feather, parquet
 from summed import gram_of, leaves_of, sums_of, term_of
@@ -19,7 +20,6 @@ from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config, Model
 from eqsep.detector.calibration import Promise
 from eqsep.detector.evidence import gather, with_lower_bounds
-from eqsep.detector.first_fit import FirstFit, StreamSummary
 from eqsep.detector.holdout import n_held_out
 from eqsep.detector.terms import EllipsoidTerm
 from eqsep.detector.terms.term import EncodedRows, Sums

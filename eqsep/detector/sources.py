@@ -178,6 +178,29 @@ class BatchesReadOnce:
         return evidence.trimmed(self._config)
 
 
+@dataclass(frozen=True)
+class SampledBefore:
+    """A source whose rows were counted and sampled before, on the way to their types, say."""
+
+    source: Source
+    counts: Counter[Any]  # of each label, None where it is missing
+    sample: LabelledRows[Table]
+    is_whole: bool
+    given: bool = True  # whether rows have labels
+
+    def summary(self, wanted: Wanted) -> Summary:
+        return Summary.of_labels(
+            self.counts,
+            normal=wanted.normal,
+            given=self.given,
+            sample=None if wanted.labels_alone else self.sample,
+            is_whole=self.is_whole,
+        )
+
+    def total(self, gather: Gather) -> Evidence:
+        return self.source.total(gather)
+
+
 def source_of(batches: Batches) -> Source:
     """The source that batches are."""
     return BatchesReadTwice(batches) if batches.again else BatchesReadOnce(batches)
