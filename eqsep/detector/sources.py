@@ -87,8 +87,8 @@ class Summary:
         )
 
     def population(self, labels: RowLabels, sampled: RowLabels) -> Population | None:
-        """How many rows there are of each label, given those of the sample; None if it is all."""
-        if self.is_whole:
+        """How many rows there are of each label; None if no more are known than the sample."""
+        if self.labels is self.sampled:
             return None
         codes, kinds = labels.code, enumerate(labels.kinds, 1)
         usual = (float(self.counts[codes <= 0].sum()), int((sampled.code <= 0).sum()))
