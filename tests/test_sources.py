@@ -158,7 +158,8 @@ def test_memory_does_not_grow_with_rows_that_come_once(frame):
     """While batches are gathered, at most twice as many rows are kept as calibrate."""
     config = replace(Config.fast(), max_held_out=20, max_kind_rows=5)
     plan = Detector(**FAST).fit(frame.drop(columns="kind"), frame["kind"]).plan_
-    evidence = gather(plan, plan.align(frame), plan.labels.read(frame["kind"], n_rows=len(frame)))
+    rows, y = frame.drop(columns="kind"), frame["kind"]
+    evidence = gather(plan, plan.align(rows), plan.labels.read(y, n_rows=len(rows)))
     some, half = evidence.trimmed(config), evidence.trimmed(config, slack=1e9)
     assert len(evidence.held_out.normal) > 40
     assert len(some.held_out.normal) == 20
@@ -174,7 +175,7 @@ def test_some_rows_calibrate_where_all_batches_are_alike(once):
     config = replace(Config.fast(), max_sample=200, max_held_out=20)
     detector = Detector(**FAST | {"config": config}).fit(iter(parts) if once else parts)
     held = detector.model_.evidence.held_out.normal
-    assert 10 <= len(held) <= 100
+    assert 10 <= len(held) <= 300  # each of the 100 rows 30 times, or not at all
     if not once:
         assert len(held) + detector.model_.n_learnt[0] == 3000
 
@@ -307,10 +308,11 @@ def test_tallies_of_pieces_merge_into_one(frame, X):
     assert mine.sample.n_rows == 500
     assert not mine.is_whole
     table, sample = read_table(X, name="me"), mine.sample
-    keys = {tuple(row) for row in zip(*(c.values.tolist() for c in table.columns), strict=True)}
-    assert {
-        tuple(r) for r in zip(*(c.values.tolist() for c in sample.columns), strict=True)
-    } <= keys
+    rows, all_rows = (
+        set(map(str, zip(*(column.values.tolist() for column in one.columns), strict=True)))
+        for one in (sample, table)
+    )
+    assert rows <= all_rows
 
 
 def test_up_to_a_third_of_the_sample_are_anomalies(X):
