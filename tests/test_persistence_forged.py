@@ -11,7 +11,6 @@ from forged_files import damaged_copy, forged_copy, put_together, taken_apart
 from saved_detectors import FRESH, NEW_X, fitted, same, strange
 
 from eqsep import Detector, load_model
-from eqsep.detector import Config
 from eqsep.persistence import ModelFileError
 from eqsep.persistence.container import pack, unpack
 from eqsep.persistence.files import Reader, Writer
@@ -321,9 +320,10 @@ def mutant_of(i, sound, rng):
 
 
 def test_a_detector_that_learnt_nothing_has_no_plan():
-    parts = {"normal": None, "plan": True}
+    tree = Writer().tree(Detector(), "Detector")
+    tree["class"][1]["plan"] = True
     with pytest.raises(ModelFileError, match="a plan that is not there"):
-        Reader([]).model({"class": ["detector.Detector", parts]})
+        Reader([]).model(tree)
 
 
 def use(detector, rows, labels):

@@ -2,19 +2,17 @@
 
 import copy
 import re
-import sqlite3
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from numpy.testing import assert_allclose, assert_array_equal
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from eqsep import Detector
 from eqsep.detector import Config
@@ -86,17 +84,13 @@ def test_an_empty_database_gets_the_tables_of_the_schema(url):
     store.close()
 
 
-def test_a_database_of_the_first_release_gets_the_tables_of_today(tmp_path):
-    with sqlite3.connect(tmp_path / "eqsep.db") as connection:
-        connection.executescript((Path(__file__).parent / "first_tables.sql").read_text())
-        connection.execute("INSERT INTO people VALUES ('ada', 'admin', 'hash', 0)")
-    connection.close()
-    store = Store(f"sqlite:///{tmp_path / 'eqsep.db'}")
-    with store.engine.connect() as connection:
-        context = MigrationContext.configure(connection)
-        assert compare_metadata(context, schema.metadata) == []
-        assert connection.execute(select(schema.people.c.name)).scalars().all() == ["ada"]
+def test_a_database_of_a_newer_eqsep_is_refused(url):
+    store = Store(url)
+    with store.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     store.close()
+    with pytest.raises(UserError, match=r"newer eqsep wrote .* Install that"):
+        Store(url)
 
 
 def test_rows_that_come_as_a_version_becomes_live_do_not_learn_it_again(work, monkeypatch):
