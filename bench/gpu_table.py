@@ -25,6 +25,7 @@ from tasks import DATA_HOME
 
 from eqsep import Detector
 from eqsep.datasets import load_nsl_kdd
+from eqsep.detector.terms.term import EncodedRows
 from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding
 
 PIECE = 4_000_000
@@ -68,20 +69,23 @@ def tell_parts(detector: Detector, table: pa.Table) -> None:
     """What the parts of the work on some rows cost, one after the other."""
     some, n = table[:READ_AT_ONCE], READ_AT_ONCE
     plan, score = detector.plan_, detector.model_.score
-    terms, kernel_map = plan.terms, plan.terms.map_on(detector.device)
+    backend, functions = score.backend, score.functions
+    kernel_map = plan.kernel.map_on(backend)
     encoding = TensorEncoding.of(plan.encoder, detector.device)
     aligned = plan.align(some)
     gathered = encoding.gathered(aligned)
     rows = encoding(gathered)
-    axes = terms.along(rows)
     parts = {
         "reading into columns": lambda: plan.align(some),
         "gathering them": lambda: encoding.gathered(aligned),
         "sending and encoding": lambda: encoding(gathered),
         "packing": lambda: plan.encoder.pack(rows),
-        "kernel function": lambda: kernel_map.evaluate(rows, score.coef[:, :1]),
-        "trees": lambda: terms.votes(rows, axes, score.leaf_votes),
-        "ellipsoid": lambda: terms.excess(terms.along(rows)),
+        "kernel function": lambda: kernel_map.evaluate(rows, score.kernel.landmark_coef),
+        **{  # trees look along the axes of the ellipsoid too
+            f"term {name}": lambda own=own: own(EncodedRows(rows, plan.encoder.pack, backend), None)
+            for name, own in functions.items()
+            if own.landmark_coef is None
+        },
         "score of encoded rows": lambda: score(rows),
     }
     for name, work in parts.items():

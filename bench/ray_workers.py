@@ -31,7 +31,7 @@ from eqsep import Detector
 from eqsep.detector.evidence import gather
 from eqsep.distributed import fit, score
 from eqsep.distributed.cluster import load_ray
-from eqsep.tables.batches import source_of
+from eqsep.tables.batches import batches_from
 
 WARM_ROWS = 20_000
 
@@ -49,7 +49,7 @@ def without_ray(folder: Path, settings: dict[str, int]) -> tuple[float, float, D
     data = pa.dataset.dataset(sorted(map(str, folder.glob("*.parquet"))))
 
     def scored() -> int:
-        batches = source_of(data, "kind", name="ray_workers")
+        batches = batches_from(data, "kind", name="ray_workers")
         return sum(len(detector.model_.verdicts(rows).score) for rows, _ in batches)
 
     fitting, detector = seconds(lambda: Detector(**settings).fit(data, "kind"))

@@ -32,7 +32,7 @@ import pyarrow.dataset
 from scale_data import make
 
 from eqsep import Detector
-from eqsep.tables.batches import record_batches, source_of
+from eqsep.tables.batches import record_batches, batches_from
 
 WARM_ROWS = 3000
 
@@ -73,7 +73,7 @@ def measured(folder: Path, case: Case) -> Cost:
 
 
 def _read(data: object) -> None:
-    for _ in source_of(data, "kind", name="scale"):
+    for _ in batches_from(data, "kind", name="scale"):
         pass
 
 

@@ -89,7 +89,7 @@ def main() -> None:
 
         pieces = rows.mapInArrow(summed(detector.model_), "evidence binary").rdd
         evidence = pieces.map(lambda row: pickle.loads(row.evidence)).treeReduce(add)
-        coef, again = detector.coef_, detector.model_.taught(evidence).score.coef
+        coef, again = detector.coef_, detector.model_.taught(evidence).score.kernel.coef
         apart = np.abs(again - coef).max() / np.abs(coef).max()
         print(f"coefficients from sums by Spark, apart from those of the fit: {apart:.1e}")
     spark.stop()

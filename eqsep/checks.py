@@ -122,12 +122,12 @@ CAUTIONS = (DependentRowsWarning, DriftWarning)  # that break the promise, and a
 class Finding:
     """What a check has found and why it matters, and a hint at what to do about it, in Python."""
 
-    category: type[DataWarning]
+    category: type[EqsepWarning]
     message: str
     hint: str
     fields: Mapping[str, Any] = field(default_factory=dict, hash=False)  # the column, for example
 
-    def warning(self) -> DataWarning:
+    def warning(self) -> EqsepWarning:
         """The finding as a warning."""
         return self.category(self.message, hint=self.hint, **self.fields)
 
@@ -138,9 +138,9 @@ class Finding:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The finding of these parts."""
-        check_parts(state, _FINDING, "Finding", optional=("fields",))
+        check_parts(state, _FINDING, "Finding")
         found = next(c for c in CAUTIONS if c.__name__ == state["category"])
-        return cls(found, state["message"], state["hint"], state.get("fields", {}))
+        return cls(found, state["message"], state["hint"], state["fields"])
 
 
 _FINDING = {
@@ -593,11 +593,14 @@ def _written(learnt: Date | Number, knot: int) -> str:
     return WRITERS[learnt.reads](learnt.number.knots[knot]).replace("T", " ")
 
 
-def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, list[Finding]]:
-    """Each row once, and a finding, if all were copied equally often: a copy must not calibrate."""
-    normal = labels.code == 0
+def distinct_rows(table: Table, code: np.ndarray) -> tuple[np.ndarray, list[Finding]]:
+    """All places; or each row once, and a finding, if all were copied equally often.
+
+    A copy of a learnt row must not calibrate.
+    """
+    normal, every = code == 0, np.arange(table.n_rows)
     if table.groups is not None or normal.sum() < 2 * _FEWEST_DISTINCT:
-        return table, labels, []
+        return every, []
     keys = np.zeros(table.n_rows, dtype=np.uint64)
     for j in sorted(range(len(table.columns)), key=lambda j: table.columns[j].kind not in NUMERIC):
         values = table.contents([j], [table.columns[j].kind])[:, 0]
@@ -605,19 +608,18 @@ def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, l
         keys = row_keys(np.column_stack([*halves, values]), rng=np.random.RandomState(0))
         times = np.unique(keys[normal], return_counts=True)[1]
         if (times == 1).sum() > (1 - _COPIED) * normal.sum():  # and with more columns more
-            return table, labels, []
+            return every, []
     usual = int(np.bincount(times).argmax())
     if usual < 2 or len(times) < _FEWEST_DISTINCT or (times == usual).mean() < _COPIED:
-        return table, labels, []
-    with_labels = np.column_stack([keys, labels.code.astype(np.uint64)])
+        return every, []
+    with_labels = np.column_stack([keys, code.astype(np.uint64)])
     kept = np.sort(np.unique(with_labels, axis=0, return_index=True)[1])
     message = (
         f"Each row occurs {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
         f"distinct. Each is learnt once, as copies of a row say nothing about new ones."
     )
     hint = "If they were measured again each time, add a column that tells them apart."
-    found = Finding(CopiedRowsWarning, message, hint)
-    return table.take(kept), replace(labels, code=labels.code[kept]), [found]
+    return kept, [Finding(CopiedRowsWarning, message, hint)]
 
 
 def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:

@@ -279,15 +279,21 @@ class RowLabels:
         """The same with unlabelled rows as normal ones."""
         return replace(self, code=np.where(self.code == UNLABELLED, 0, self.code))
 
+    def take(self, places: np.ndarray) -> "RowLabels":
+        """The subset at these places."""
+        return replace(self, code=self.code[places])
+
     def of_no_row(self) -> "RowLabels":
         """How labels are read, and the kinds, without the rows."""
         return replace(self, code=self.code[:0])
 
     def joined(self, other: "RowLabels") -> "RowLabels":
-        """The kinds of both, and the reading of labels that knows more of them; no rows."""
+        """The kinds of both, and a reading of labels that knows all of them; no rows."""
         kinds = tuple(dict.fromkeys((*self.kinds, *other.kinds)))
-        there = [labels for labels in (self.labels, other.labels) if labels is not None]
-        labels = max(there, key=lambda labels: len(labels.kinds), default=None)
+        mine, theirs = self.labels, other.labels
+        labels = mine if mine is not None else theirs
+        if mine is not None and theirs is not None:
+            labels = mine.including(theirs.kinds)
         return RowLabels(self.code[:0], kinds, labels)
 
     def state(self) -> dict[str, Any]:

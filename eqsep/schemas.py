@@ -8,7 +8,7 @@ sizes known so far, by name: the first array with an axis "m" fixes m, and all o
 import math
 import reprlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
@@ -216,13 +216,8 @@ def _listed(names: set[str]) -> str:
 def check_parts(
     parts: Mapping[str, Any], schemas: Mapping[str, Schema], of: type | str, *, optional: Any = ()
 ) -> None:
-    """Refuse parts if a required one is missing, or one is unknown or does not fit.
-
-    Fields of a dataclass with a default are optional: an older file lacks those that came later.
-    """
+    """Refuse parts if a required one is missing, or one is unknown or does not fit."""
     name = of if isinstance(of, str) else of.__name__
-    if isinstance(of, type):
-        optional = [f.name for f in fields(of) if {f.default, f.default_factory} != {MISSING}]
     required = [part for part in schemas if part not in optional]
     check_names(parts, name, required=required, optional=optional)
     check(parts, {k: v for k, v in schemas.items() if k in parts}, name, sizes={})

@@ -63,7 +63,7 @@ def damaged_copy(data, other, rng):
     )
 
 
-def forged_copy(data, other, rng, *, version=VERSION):
+def forged_copy(data, other, rng):
     """A copy that was changed on purpose, its checksum made right again."""
     document, arrays = taken_apart(data)
     way = rng.randrange(7)
@@ -72,7 +72,7 @@ def forged_copy(data, other, rng, *, version=VERSION):
     if way == 1:
         return sealed(flipped(data[:-32], rng, len(data) - 32 - len(arrays), len(data) - 32))
     if way == 2:
-        return put_together(taken_apart(other)[0], arrays, version=version)
+        return put_together(taken_apart(other)[0], arrays)
     container, key = rng.choice(nodes(document))
     if way == 3:
         del container[key]
@@ -84,4 +84,4 @@ def forged_copy(data, other, rng, *, version=VERSION):
     else:
         pair = rng.choice(nodes(document))
         container[key] = json.loads(json.dumps(pair[0][pair[1]]))
-    return put_together(document, arrays, version=version)
+    return put_together(document, arrays)

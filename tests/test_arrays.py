@@ -6,7 +6,6 @@ import torch
 from sklearn.base import BaseEstimator
 
 from eqsep.arrays import (
-    clipped,
     is_foreign,
     namespace,
     resolve_device,
@@ -65,12 +64,6 @@ def test_devices_are_named_and_checked():
 def test_asking_for_a_gpu_where_there_is_none_is_an_error():
     with pytest.raises(ValueError, match="torch sees no GPU"):
         resolve_device("cuda")
-
-
-def test_numbers_are_clipped_from_below_and_above():
-    for x in (np.array([-1.0, 0.5, 9.0]), torch.tensor([-1.0, 0.5, 9.0])):
-        assert clipped(x, 0, 1).tolist() == [0.0, 0.5, 1.0]
-        assert clipped(x, low=0).tolist() == [0.0, 0.5, 9.0]
 
 
 def test_records_are_the_same_if_all_their_parts_are():

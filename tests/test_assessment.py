@@ -30,7 +30,7 @@ class FixedModel:
     kinds = ("scan",)
     threshold = 0.5
     promise = Promise(false_alarm_rate=0.1, unseen_rate=0.2)
-    namer = SimpleNamespace(has_promise=True, judges=None)
+    namer = SimpleNamespace(judges=None)
     calibration = Calibration(np.linspace(0, 0.555, 19))
     rank = 2
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from eqsep.tables.batches import (
     Reservoir,
     Strata,
+    batches_from,
     frequent,
     joined,
     prefetched,
     record_batches,
     sample_size,
-    source_of,
     tables,
 )
 from eqsep.tables.reading import is_stream, read_table
@@ -73,7 +73,7 @@ def test_batches_are_told_from_rows(X, expected):
     ids=lambda batch: type(batch).__module__,
 )
 def test_labels_are_a_column_of_each_batch(batch):
-    ((X, y),) = source_of([batch], "kind", name="me")
+    ((X, y),) = batches_from([batch], "kind", name="me")
     assert [column.name for column in read_table(X, name="me").columns] == ["a"]
     assert next(iter(y.to_pylist() if hasattr(y, "to_pylist") else y)) == "normal"
 
@@ -89,7 +89,7 @@ def test_labels_are_a_column_of_each_batch(batch):
     ],
 )
 def test_what_can_be_read_again_is_known(X, again):
-    source = source_of(X, None, name="me")
+    source = batches_from(X, None, name="me")
     assert source.again is again
     assert len(list(source)) == 1
     assert len(list(source)) == int(again)
@@ -97,9 +97,9 @@ def test_what_can_be_read_again_is_known(X, again):
 
 def test_labels_alone_are_read_without_the_rows():
     data = pa.dataset.dataset(pa.Table.from_pandas(ROWS))
-    ((n_rows, y),) = source_of(data, "kind", name="me").labels()
+    ((n_rows, y),) = batches_from(data, "kind", name="me").labels()
     assert (n_rows, y.to_pylist()) == (2, ["normal", None])
-    assert list(source_of(data, None, name="me").labels()) == [(2, None)]
+    assert list(batches_from(data, None, name="me").labels()) == [(2, None)]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_labels_alone_are_read_without_the_rows():
 )
 def test_labels_that_are_not_there_are_refused(X, y, told):
     with pytest.raises(ValueError, match=told):
-        list(source_of(X, y, name="me"))
+        list(batches_from(X, y, name="me"))
 
 
 def test_what_is_read_ahead_comes_in_order_and_errors_come_through():

@@ -1,7 +1,6 @@
 """The detector: what labels mean, what is refused, what it answers, and closed regions."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,10 +12,14 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.metrics import average_precision_score
+from summed import term_of
 
 from eqsep import Detector, load_model
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
+from eqsep.detector.terms import LikenessTerm, VotesTerm
+from eqsep.detector.terms.term import EncodedRows
+from eqsep.engine.backends import NUMPY
 from eqsep.labels import UNLABELLED, read_row_labels
 
 KINDS = np.repeat(["normal", "pump", "leak"], [400, 20, 20])
@@ -235,17 +238,17 @@ def test_above_one_is_as_odd_as_below(rows, unlabelled):
     """The score is the distance of f from 1 or the trees' vote, and what adds to it."""
     detector = cheap(unlabelled=unlabelled).fit(rows, KINDS)
     some = np.concatenate([np.random.default_rng(1).normal(size=(500, 2)), rows[-50:]])
-    terms, Z = detector.plan_.terms, detector.plan_.encode(some)
-    score = detector.model_.score
-    k = terms.kernel_map.features(Z).astype(float)
-    f, g = k @ detector.coef_[:, 0], k @ score.likeness_coef
+    plan, Z, alike = detector.plan_, detector.plan_.encode(some), np.zeros(len(some))
+    score, votes = detector.model_.score, term_of(plan, VotesTerm)
+    k = plan.kernel.numpy_map.features(Z).astype(float)
+    f = k @ detector.coef_[:, 0]
     assert (f > 1).any()
-    alike = terms.likeness_weight * np.clip(g, 0, 1.5)
-    y = terms.along(Z)
-    leaves = terms.trees.leaves(terms.seen(Z, y))
-    vote = score.leaf_votes[leaves].mean(axis=1)
+    if (likeness := term_of(plan, LikenessTerm)) is not None:
+        alike = likeness.weight * np.clip(k @ score.functions["likeness"].coef, 0, 1.5)
+    leaves = votes.trees.leaves(votes.seen(EncodedRows(Z, plan.encoder.pack, NUMPY)))
+    vote = score.functions["vote"].leaf_votes[leaves].mean(axis=1)
     least = np.maximum(np.abs(1 - f), vote) if unlabelled == "trusted" else np.abs(1 - f)
-    parts = [least, alike, terms.excess(y), terms.vote_weight * vote]
+    parts = [least, alike, score.values(Z)["excess"], votes.weight * vote]
     assert (vote > 0.1).any()
     assert (alike > 1e-3).any() == (unlabelled == "doubted")
     assert_allclose(detector.score_samples(some), np.sum(parts, axis=0), atol=1e-5)
@@ -257,13 +260,15 @@ def test_g_is_the_balanced_regression_of_labelled_anomalies(rows):
     plan = detector.plan_
     hashes = plan.holdout.hashes(plan.align(rows), encoder=plan.encoder)
     held = (hashes < plan.holdout.bound) & (KINDS == "normal")
-    k = plan.terms.kernel_map.features(plan.encode(rows[~held])).astype(float)
+    k = plan.kernel.numpy_map.features(plan.encode(rows[~held])).astype(float)
     is_anomaly = (KINDS[~held] != "normal").astype(float)
     n, m = (is_anomaly == 0).sum(), (is_anomaly == 1).sum()
     ridge = Ridge(alpha=max(300 / m, 1.0), fit_intercept=False)
     ridge.fit(k, is_anomaly, sample_weight=np.where(is_anomaly == 1, n / m, 1.0))
-    assert_allclose(k @ detector.model_.score.likeness_coef, ridge.predict(k), atol=1e-4)
-    assert not cheap().fit(rows, KINDS).model_.score.likeness_coef.any()
+    assert_allclose(
+        k @ detector.model_.score.functions["likeness"].coef, ridge.predict(k), atol=1e-4
+    )
+    assert term_of(cheap().fit(rows, KINDS).plan_, LikenessTerm) is None
 
 
 # -------------------------------------------------------------------------- unlabelled rows
@@ -376,11 +381,6 @@ def test_parameters_that_a_plan_has_settled_are_refused_where_they_contradict_it
             Detector(plan=first.plan_, **wrong).fit(rows, KINDS)
     same = Detector(plan=first.plan_, n_landmarks=60, bandwidth=0.7).fit(rows, KINDS)
     assert_array_equal(same.coef_, Detector(plan=first.plan_).fit(rows, KINDS).coef_)
-    terms = replace(first.plan_.terms, max_landmarks=None)  # as in older files
-    older = replace(first.plan_, terms=terms)
-    with pytest.raises(ValueError, match="n_landmarks must be 60, as in the plan"):
-        Detector(plan=older, n_landmarks=50).fit(rows, KINDS)
-    Detector(plan=older, n_landmarks=70).fit(rows, KINDS)  # of which there may have been 60
     few = cheap(n_landmarks=5000).fit(rows, KINDS)
     assert len(few.plan_.kernel.landmarks) < 5000
     Detector(plan=few.plan_, n_landmarks=5000).fit(rows, KINDS)
@@ -423,10 +423,9 @@ def test_far_rows_are_alarms_in_every_direction():
             **{n: size * spread[n] * directions[:, j] for j, n in enumerate(numeric)}
         )
         assert detector.predict(far).all()
-        terms, Z = detector.plan_.terms, detector.plan_.encode(far)
-        y = terms.along(Z)
-        votes = terms.vote_weight * terms.votes(Z, y, detector.model_.score.leaf_votes)
-        beyond = detector.score_samples(far) - votes - terms.excess(y)
+        values = detector.model_.score.values(detector.plan_.encode(far))
+        votes = term_of(detector.plan_, VotesTerm).weight * values["vote"]
+        beyond = detector.score_samples(far) - votes - values["excess"]
         assert_allclose(beyond, 1, atol=0.04)
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)
     assert detector.predict(infinite).all()
@@ -511,14 +510,6 @@ def test_a_row_of_an_array_alone_gets_the_bits_of_its_batch(detector, method):
     assert_array_equal(say(NEW[400:600]), together)
     alone = [say(NEW[i : i + 1]) for i in range(400, 600)]
     assert_array_equal(np.concatenate(alone), together)
-
-
-def test_the_old_names_of_a_plan_still_work_with_a_warning(detector):
-    with pytest.warns(FutureWarning, match="is now called plan_"):
-        assert detector.feature_map_ is detector.plan_
-    with pytest.warns(FutureWarning, match="pass plan=other.plan_"):
-        other = Detector(feature_map=detector.plan_, config=Config.fast()).fit(X, KIND)
-    assert other.plan_.is_same(detector.plan_)
 
 
 def test_parameters_that_are_given_stand_in_the_place_of_those_of_the_config():

@@ -60,8 +60,7 @@ def assert_same(detector, other, X):
     )
     assert set(detector.kinds_) == set(other.kinds_)
     weight, expected = (
-        dict(zip(("", *d.kinds_), d.model_.evidence.weight, strict=True))
-        for d in (detector, other)
+        dict(zip(("", *d.kinds_), d.model_.evidence.weight, strict=True)) for d in (detector, other)
     )
     assert_allclose([weight[kind] for kind in expected], list(expected.values()))
     assert_array_equal(detector.predict_kind(X), other.predict_kind(X))

@@ -349,12 +349,3 @@ def test_groups_may_be_a_column_with_a_number(names):
     expected = by_values.score_samples(rest)
     for X in (frame, rest, frame.iloc[:, ::-1]):
         assert_array_equal(by_name.score_samples(X), expected)
-
-
-def test_a_model_of_before_is_matched_by_position_still():
-    """Older files do not say whether names were numbers: what they scored is scored alike."""
-    frame = named([2, 0, 1])
-    older = cheap(false_alarm_rate=0.05).fit(ROWS)
-    assert "numbered" not in older.plan_.encoder.state()
-    with pytest.warns(ColumnMatchWarning, match="columns are matched by position"):
-        assert_array_equal(older.score_samples(frame), older.score_samples(ROWS))

@@ -17,6 +17,7 @@ import pytest
 from invoking import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, parquet
+from summed import gram_of
 from test_readme import WITH_RAY, run_page
 
 from eqsep import Detector, load_model
@@ -94,7 +95,7 @@ def assert_same(detector, other):
     assert detector.kinds_ == other.kinds_
     assert_allclose(detector.coef_, other.coef_, rtol=1e-6, atol=1e-6)
     assert_allclose(
-        detector.model_.evidence.sums.gram, other.model_.evidence.sums.gram, rtol=1e-6, atol=1e-6
+        gram_of(detector.model_.evidence), gram_of(other.model_.evidence), rtol=1e-6, atol=1e-6
     )
     assert_allclose(detector.threshold_, other.threshold_, rtol=1e-6, atol=1e-6)
     assert_array_equal(

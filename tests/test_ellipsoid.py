@@ -8,7 +8,10 @@ from sklearn.metrics import average_precision_score
 
 from eqsep import Detector, load_model
 from eqsep.datasets import make_process
-from eqsep.engine.ellipsoid import FARTHEST, MOST_TRUSTED, Ellipsoid
+from eqsep.detector.terms import EllipsoidTerm
+from eqsep.detector.terms.term import EncodedRows
+from eqsep.engine.backends import NUMPY
+from eqsep.engine.ellipsoid import FARTHEST, MOST_TRUSTED, Ellipsoid, along
 
 
 def together(n, *, noise=0.1, seed=0):
@@ -22,12 +25,22 @@ def ellipsoid_of(rows):
     return Ellipsoid.of(rows, np.random.RandomState(0))
 
 
+def along_of(ellipsoid, rows):
+    return along(rows, np.arange(rows.shape[1]), ellipsoid.centre, ellipsoid.axes)
+
+
+def excess_of(ellipsoid, rows):
+    """What the term over this ellipsoid says of rows."""
+    term = EllipsoidTerm(ellipsoid=ellipsoid, columns=np.arange(rows.shape[1]))
+    return term.solve(None)(EncodedRows(rows, None, NUMPY), None)
+
+
 def test_the_axes_are_those_of_the_covariance_of_ledoit_and_wolf():
     rows = together(1500)
     ellipsoid = ellipsoid_of(rows)
     scaled = (rows[:, :4] - rows[:, :4].mean(axis=0)) / rows[:, :4].std(axis=0)
     y = (rows - ellipsoid.centre) @ ellipsoid.axes
-    assert_allclose(ellipsoid.along(rows), y, atol=1e-9)
+    assert_allclose(along_of(ellipsoid, rows), y, atol=1e-9)
     covariance = LedoitWolf(assume_centered=True).fit(scaled)
     assert_allclose((y**2).sum(axis=1), covariance.mahalanobis(scaled), rtol=1e-2, atol=1e-2)
 
@@ -35,7 +48,7 @@ def test_the_axes_are_those_of_the_covariance_of_ledoit_and_wolf():
 def test_a_step_makes_a_normal_row_rarer_by_a_factor_of_e():
     rows = together(20_000)
     ellipsoid = ellipsoid_of(rows)
-    steps = ellipsoid.excess(ellipsoid.along(together(20_000, seed=1))) / ellipsoid.weight
+    steps = excess_of(ellipsoid, together(20_000, seed=1)) / ellipsoid.weight
     for step in (0, 1, 2):
         assert np.mean(steps > step) == pytest.approx(0.05 * np.exp(-step), rel=0.25)
 
@@ -43,7 +56,7 @@ def test_a_step_makes_a_normal_row_rarer_by_a_factor_of_e():
 def test_a_row_with_usual_values_that_do_not_belong_together_is_beyond():
     ellipsoid = ellipsoid_of(together(2000))
     rows = np.array([[1, -2, 0.5, 3, 7], [1, 2, 0.5, 3, 7], [0.4, -2, 0.5, 3, 7]])
-    usual, out_of_step, a_little = ellipsoid.excess(ellipsoid.along(rows))
+    usual, out_of_step, a_little = excess_of(ellipsoid, rows)
     assert usual == 0
     assert out_of_step > a_little > 0
 
@@ -51,7 +64,7 @@ def test_a_row_with_usual_values_that_do_not_belong_together_is_beyond():
 def test_the_farther_the_more_and_never_more_than_so_much():
     ellipsoid = ellipsoid_of(together(2000))
     rows = np.array([[t, 0, 0, 0, 7] for t in (1, 2, 4, 1e6, 1e30)])
-    found = ellipsoid.excess(ellipsoid.along(rows))
+    found = excess_of(ellipsoid, rows)
     assert (np.diff(found[:3]) > 0).all()
     assert_allclose(found[3:], FARTHEST * ellipsoid.weight)
 
@@ -79,10 +92,12 @@ def test_less_than_two_columns_that_vary_have_none(rows):
 
 def test_a_row_is_on_its_own_to_the_last_bit():
     ellipsoid, rows = ellipsoid_of(together(2000)), together(3000, seed=2)
-    y = ellipsoid.along(rows)
-    assert_array_equal(y, np.concatenate([ellipsoid.along(part) for part in np.split(rows, 1000)]))
-    alone = np.concatenate([ellipsoid.excess(y[i : i + 7]) for i in range(0, 3000, 7)])
-    assert_array_equal(ellipsoid.excess(y), alone)
+    y = along_of(ellipsoid, rows)
+    assert_array_equal(
+        y, np.concatenate([along_of(ellipsoid, part) for part in np.split(rows, 1000)])
+    )
+    alone = np.concatenate([excess_of(ellipsoid, rows[i : i + 7]) for i in range(0, 3000, 7)])
+    assert_array_equal(excess_of(ellipsoid, rows), alone)
 
 
 def test_faults_that_show_between_columns_alone_are_found(tmp_path):
@@ -93,9 +108,8 @@ def test_faults_that_show_between_columns_alone_are_found(tmp_path):
     learnt = (kind == "normal") & (np.unique(run, return_inverse=True)[1] % 2 == 0)
     detector = Detector(n_landmarks=300, bandwidth=0.25, random_state=0).fit(rows[learnt])
     score = detector.score_samples(rows[~learnt])
-    terms = detector.plan_.terms
-    y = terms.along(detector.plan_.encode(rows[~learnt]))
-    without = score - terms.excess(y)
+    encoded = detector.plan_.encode(rows[~learnt])
+    without = score - detector.model_.score.values(encoded)["excess"]
     is_fault = kind[~learnt] != "normal"
     precision = [average_precision_score(is_fault, s) for s in (score, without)]
     assert precision[0] > precision[1] + 0.1

@@ -5,16 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from summed import gram_of, moment_of
 
 from eqsep.detector import Config
 from eqsep.detector.evidence import (
     KindRows,
     gather,
-    settled,
-    with_fewer_kind_rows,
-    with_lower_bounds,
 )
-from eqsep.detector.holdout import NO_GROUPS
+from eqsep.detector.holdout import NO_GROUPS, Population
 from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.errors import UserError
 from eqsep.labels import read_row_labels
@@ -38,7 +36,7 @@ def plan():
     X, y = rows(0, normal=600, leak=40)
     labels = read_row_labels(y, n_rows=len(X), normal=None)
     table, rng = read_table(X, name="me"), np.random.RandomState(0)
-    return Plan.choose(table, labels, CONFIG, rng, reading=READING, rate=0.05)
+    return Plan.choose(table, labels, CONFIG, rng, scheme=READING, rate=0.05)
 
 
 def taught(plan, X, y, **more):
@@ -47,9 +45,14 @@ def taught(plan, X, y, **more):
 
 def sums_by_kind(evidence):
     """The sums of the evidence, those of each class by its name."""
-    sums, names = evidence.sums, ("normal", *evidence.labels.kinds)
+    names = ("normal", *evidence.labels.kinds)
     columns = [names.index(name) for name in sorted(names)]
-    return [sums.gram, sums.moment[:, columns], sums.weight[columns], sums.leaves[:, columns]]
+    parts = [evidence.weight[columns]]
+    for sums in evidence.sums:
+        parts += [*sums.symmetric.values(), *sums.totals.values()]
+        parts += [array[..., columns] for array in sums.by_class.values()]
+    assert len(parts) == 4  # the matrix and the moment of the kernel, and the leaves
+    return parts
 
 
 def held(evidence):
@@ -90,10 +93,12 @@ def test_kinds_appear_with_their_first_row_and_vanish_with_their_last(plan):
     assert a.labels.kinds == ("leak",)
     both = a + b
     assert both.labels.kinds == ("leak", "crack")
-    assert both.sums.weight[1:].tolist() == [20, 9]
+    assert both.weight[1:].tolist() == [20, 9]
+    assert_array_equal(moment_of(both)[:, 1], moment_of(a)[:, 1])
+    assert_array_equal(moment_of(both)[:, 2], moment_of(b)[:, 1])
     less = both - b
     assert less.labels.kinds == ("leak",)
-    assert less.sums.moment.shape[1] == 2
+    assert moment_of(less).shape[1] == 2
     alone = both - taught(plan, *rows(1, normal=300, leak=20))
     assert alone.labels.kinds == ("crack",)
     assert_same(alone, b)
@@ -112,11 +117,11 @@ def test_more_than_was_learnt_is_not_forgotten(plan):
 def test_every_normal_row_is_learnt_or_held_out_and_judged_ones_are_learnt(plan):
     X, y = rows(1, normal=500, leak=20)
     found = taught(plan, X, y)
-    assert len(found.held_out.normal) + found.sums.weight[0] == found.n_normal == 500
-    assert found.sums.weight[1] == len(found.kinds.rows) == 20
+    assert len(found.held_out.normal) + found.weight[0] == found.n_normal == 500
+    assert found.weight[1] == len(found.kinds.rows) == 20
     judged = taught(plan, X, y, judged=True)
     assert len(judged.held_out.rows) == 0
-    assert judged.sums.weight.tolist() == [500, 20]
+    assert judged.weight.tolist() == [500, 20]
 
 
 def test_weights_count_in_sums_alone(plan):
@@ -124,7 +129,7 @@ def test_weights_count_in_sums_alone(plan):
     table, labels = plan.align(X), plan.labels.read(y, n_rows=520)
     heavy = gather(plan, replace(table, weight=np.full(520, 3.0)), labels)
     plain = gather(plan, table, labels)
-    assert_allclose(heavy.sums.gram, 3 * plain.sums.gram)
+    assert_allclose(gram_of(heavy), 3 * gram_of(plain))
     assert held(heavy) == held(plain)
     assert_array_equal(heavy.held_out.weight, 3.0)
 
@@ -133,7 +138,7 @@ def test_rows_without_a_label_count_little_and_are_never_held_out(plan):
     X, _ = rows(1, normal=100)
     found = taught(plan, X, ["normal"] + [None] * 99)
     assert len(found.held_out.rows) <= 1
-    assert_allclose(found.sums.weight[0], 1 - len(found.held_out.rows) + 0.99)
+    assert_allclose(found.weight[0], 1 - len(found.held_out.rows) + 0.99)
 
 
 def test_held_out_rows_stand_in_an_order_that_depends_on_them_alone(plan):
@@ -145,31 +150,30 @@ def test_held_out_rows_stand_in_an_order_that_depends_on_them_alone(plan):
     assert (one.sorted(key=7).rows != one.sorted(key=8).rows).any()
 
 
-def test_of_many_rows_of_a_kind_some_are_kept_and_more_pieces_keep_the_same(plan):
+def test_of_many_rows_of_a_kind_some_are_kept_and_more_pieces_keep_the_same():
     few = replace(CONFIG, max_kind_rows=30)
-    X, y = rows(1, normal=100, leak=200)
-    whole, gone = with_fewer_kind_rows(plan, taught(plan, X, y), config=few)
-    assert len(gone.kinds.rows) == 30
-    assert set(whole.holdout.kind_bounds) == {"leak"}
-    pieces = taught(whole, X[:170], y[:170]) + taught(whole, X[170:], y[170:])
-    assert kept(pieces) == kept(gone)
-    same, evidence = with_fewer_kind_rows(plan, taught(plan, X, y), config=CONFIG)
-    assert same is plan
-    assert len(evidence.kinds.rows) == 200
+    X, y = rows(1, normal=600, leak=200, crack=20)
+    labels = read_row_labels(y, n_rows=len(X), normal=None)
+    table, rng = read_table(X, name="me"), np.random.RandomState(0)
+    plan = Plan.choose(table, labels, few, rng, scheme=READING, rate=0.05)
+    assert set(plan.holdout.kind_bounds) == {"leak"}
+    whole = taught(plan, X, y)
+    assert np.unique(whole.kinds.kind, return_counts=True)[1].tolist() == [20, 30]
+    pieces = taught(plan, X[:700], y[:700]) + taught(plan, X[700:], y[700:])
+    assert kept(pieces) == kept(whole)
 
 
-def test_a_lower_bound_gives_what_it_would_have_given_from_the_start(plan):
-    few = replace(CONFIG, max_held_out=20)
-    X, y = rows(1, normal=800, leak=20)
-    held_all = taught(plan, X, y)
-    assert len(held_all.held_out.normal) > 40
-    for lower in (with_lower_bounds, settled):
-        lowered, evidence = lower(plan, held_all, config=few)
-        assert len(evidence.held_out.normal) == 20
-        assert lowered.holdout.bound < plan.holdout.bound
-        assert_same(evidence, taught(lowered, X, y))
-    untouched = with_lower_bounds(plan, held_all, config=CONFIG)
-    assert untouched == (plan, held_all)
+def test_a_sample_of_many_rows_holds_out_the_share_that_all_of_them_need():
+    few = replace(CONFIG, max_held_out=100, max_kind_rows=30)
+    X, y = rows(1, normal=20_000, leak=2_000)
+    part = np.r_[:1000, 20_000:20_100]
+    labels = read_row_labels(y[part], n_rows=1100, normal=None)
+    all_rows = Population(n_normal=20_000, n_of_kind={"leak": 2_000}, times_sample=20.0)
+    table, rng = read_table(X[part], name="me"), np.random.RandomState(0)
+    more = {"scheme": READING, "rate": 0.05, "population": all_rows}
+    whole = taught(Plan.choose(table, labels, few, rng, **more), X, y)
+    assert 100 <= len(whole.held_out.normal) <= 100 + 6 * 100**0.5
+    assert 10 <= len(whole.kinds.rows) <= 60
 
 
 def test_kind_rows_are_counted_by_row_or_by_group():

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector, __version__
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning, Config
-from eqsep.detector.score import Terms
+from eqsep.detector.score import combine
+from eqsep.detector.terms import TERMS
+from eqsep.engine.backends import NUMPY
 from eqsep.export import to_onnx
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -359,42 +360,27 @@ def test_rows_that_are_taken_for_anomalies_do_not_count(tmp_path):
 
 @pytest.mark.parametrize("doubted", [False, True])
 def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
-    """Every term counts for some row, and the graph puts them together as `Score.combine` does."""
+    """Every term counts for some row, and the graph puts them together as `combine` does."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 3))
     X[:, 2] = X[:, 0] + X[:, 1] + rng.normal(scale=0.05, size=1500)
     X[1380:] += np.array([0.0, 4.0, 4.0])
     y = np.repeat(np.array([None if doubted else "normal", "leak"], dtype=object), [1380, 120])
     detector = Detector(**QUICK).fit(X, y)
-    score, terms = detector.model_.score, detector.plan_.terms
     rows = np.vstack([X, X[:300] + rng.normal(scale=2, size=(300, 3))])
-    encoded = detector.plan_.encode(rows)
-    values = replace(terms.values(encoded, score.leaf_votes), residual=score.residual(encoded))
-    if doubted:
-        g = terms.kernel_map.evaluate(encoded, score.likeness_coef).astype(float)
-        values = replace(values, likeness=g)
-    assert score.counts_likeness == doubted
-    assert all((part > 0.05).any() for part in vars(values).values() if part is not None)
-    combined = score.combine(values)
+    values = detector.model_.score.values(detector.plan_.encode(rows))
+    assert values.keys() == {term.name for term in TERMS} - ({"likeness"} if not doubted else set())
+    assert all((part > 0.05).any() for part in values.values())
+    weights = {term.name: term.weight for term in detector.plan_.terms}
+    combined = combine(values, weights=weights, doubted=doubted, backend=NUMPY)
     assert_allclose(combined, detector.score_samples(rows), atol=1e-6)
     assert_allclose(Exported(detector, tmp_path)(rows)["score"], combined, atol=1e-5)
-
-
-def test_the_graph_knows_every_part_of_the_score():
-    """A new part of `Terms` is to be written into `eqsep.export.score`, or refused there."""
-    exported = {"landmarks", "kernel", "ellipsoid", "trees", "vote_weight", "likeness_weight"}
-    places = {
-        "is_normal",
-        "doubted",
-        "deviations",
-        "pack",
-        "max_landmarks",
-    }  # by which the others were chosen
-    assert {part.name for part in fields(Terms)} == exported | places
 
 
 def test_a_model_is_written_as_its_detector_is(tmp_path, detector):
     to_onnx(detector, tmp_path / "detector.onnx")
     to_onnx(detector.model_, tmp_path / "model.onnx")
-    written = [(tmp_path / name).read_bytes() for name in ("detector.onnx", "model.onnx")]
-    assert written[0] == written[1]
+    to_onnx(detector.model_.on("auto"), tmp_path / "device.onnx")
+    names = ("detector.onnx", "model.onnx", "device.onnx")
+    first, *others = [(tmp_path / name).read_bytes() for name in names]
+    assert others == [first, first]

@@ -148,7 +148,6 @@ def test_rules_are_the_same_where_every_row_is_treated_alike():
     assert rule.is_same(rule_for(rows)[0])
     assert not rule.is_same(rule_for(rows + 1)[0])
     assert not rule.is_same(replace(rule, kind_bounds={"leak": 5}))
-    assert not rule.is_same(replace(rule, keeps_kinds=False))
 
 
 # -------------------------------------------------------------------------- in a detector

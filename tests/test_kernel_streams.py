@@ -12,7 +12,7 @@ from spheres import problem, relative
 import eqsep.tables.batches
 from eqsep import KernelEqualitySeparator
 from eqsep.separators.kernel import begin_stream
-from eqsep.tables.batches import source_of
+from eqsep.tables.batches import batches_from
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_few_anomalies_are_all_in_the_sample(names, normal, monkeypatch):
     """Normal is 0 or "normal", or what is said; of the others up to a third of the sample."""
     monkeypatch.setattr(eqsep.tables.batches, "SAMPLE", 60)
     y = np.array(names)[(np.arange(300) % 30 == 7).astype(int)]
-    source = source_of([(np.arange(300.0)[:, None], y)], None, name="me")
+    source = batches_from([(np.arange(300.0)[:, None], y)], None, name="me")
     stream = begin_stream(source, np.asarray, normal=normal, rng=np.random.default_rng(0))
     usual = names[0] if normal is None else normal
     n_others = min((y != usual).sum(), 20)

@@ -57,7 +57,7 @@ def test_another_device_is_where_rows_are_scored(model):
     assert model.on("cpu") is model
     there = model.on("auto")
     assert there is model.on("auto")
-    assert there.score.device == "auto"
+    assert there.score.backend.device == "auto"
     assert_allclose(there.scores(NEW), model.scores(NEW), atol=1e-3)
     assert there.threshold == model.threshold
 
@@ -116,7 +116,7 @@ def test_a_score_is_kept_until_the_model_is_taught():
     assert detector.model_.score is before
     detector.partial_fit(X[:50] + 0.3, KIND[:50])
     assert detector.model_.score is not before
-    assert detector.model_.score.coef is detector.coef_
+    assert detector.model_.score.kernel.coef is detector.coef_
 
 
 def test_a_model_that_is_read_alone_says_what_a_detector_says_that_learns(tmp_path):

@@ -42,14 +42,13 @@ def kept_rows(seed, *, groups=None, **kinds):
     return KindRows(rows=X.round().astype(np.float32), kind=kind, groups=own.astype("u8"), key=3)
 
 
-def namer_of(kept, *, kinds=None, has_promise=True, learnt=None):
+def namer_of(kept, *, kinds=None, learnt=None):
     kinds = kinds or tuple(dict.fromkeys(kept.kind.tolist()))
     counts = learnt or {kind: kept.n_units(kind) for kind in kinds}
     return Namer(
         kinds=kinds,
         learnt=tuple(float(counts.get(kind, 0)) for kind in kinds),
         examples=kept,
-        has_promise=has_promise,
         config=Config.fast(),
     )
 
@@ -236,9 +235,9 @@ def test_the_promises_are_kept_for_rows_alone():
         assert np.mean(rate) < 0.1 + 2.5 * error
 
 
-def test_without_a_promise_the_most_alike_kind_is_the_name_where_it_is_alike_enough():
+def test_without_rows_of_kinds_the_most_alike_kind_is_the_name_where_it_is_alike_enough():
     empty = kept_rows(0, pump=1).take(np.arange(0))
-    namer = namer_of(empty, kinds=("pump", "leak"), has_promise=False)
+    namer = namer_of(empty, kinds=("pump", "leak"))
     assert namer.judges is None
     assert namer.needs_kind_likeness(0.05)
     new, likeness = np.zeros((3, 2), np.float32), np.array([[0.9, 0.6], [0.2, 0.7], [0.4, 0.3]])

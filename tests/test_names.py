@@ -58,7 +58,7 @@ def counted(kind, given, *, sets=None, **fields):
         promise=SimpleNamespace(unseen_rate=0.05),
         evidence=SimpleNamespace(kinds=SimpleNamespace(groups=fields.get("groups", ()))),
         plan=SimpleNamespace(holdout=SimpleNamespace(grouping=SimpleNamespace(unit="time block"))),
-        namer=SimpleNamespace(has_promise=fields.get("has_promise", True), judges=judges_of(99)),
+        namer=SimpleNamespace(judges=fields.get("judges", judges_of(99))),
     )
     names = tuple((name,) for name in given) if sets is None else tuple(sets)
     sets = KindSets(names, fields.get("without_promise", ()))
@@ -122,7 +122,7 @@ def test_no_promise_is_said_to_be_made_where_kinds_have_too_few_rows_for_one():
     told = name_lines(counted(kind, kind))
     assert told["sets of kinds"].endswith("promised 95% if kinds are as common as in the fit")
     assert "; promised at most 5.00%: " in told["called unseen"]
-    none = {"without_promise": ("pump", "valve"), "has_promise": False}
+    none = {"without_promise": ("pump", "valve"), "judges": None}
     told = name_lines(counted(kind, kind, **none))
     assert told["sets of kinds"].endswith("2 sets include the true kind, no promise was made")
     assert told["called unseen"].endswith("rows of seen kinds; no promise was made")
@@ -165,7 +165,7 @@ def test_whether_unseen_is_said_as_promised_has_three_outcomes():
     assert promise(35).verdict.word == "cannot tell"
     few = counted(["pump"] * 20, ["pump"] * 19 + ["unseen"]).promise
     assert re.fullmatch(r"cannot tell: about .* such rows are needed", str(few.verdict))
-    assert promise(3, has_promise=False) is None
+    assert promise(3, judges=None) is None
     assert promise(3, groups=np.zeros(9)) is None  # rows of a group are alike
 
 
@@ -173,7 +173,7 @@ def test_whether_unseen_is_said_as_promised_has_three_outcomes():
     ("fields", "said"),
     [
         ({}, "promised at most 5.00%: kept"),
-        ({"has_promise": False}, "no promise was made"),
+        ({"judges": None}, "no promise was made"),
         (
             {"groups": np.zeros(9)},
             "promised at most 5.00%: not judged: rows of one time block are alike",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
-from eqsep.engine.nystroem import KernelMap, regrouped
+from eqsep.engine.nystroem import KernelMap
 from eqsep.kernels import Laplacian
 
 N_TARGETS = 3
@@ -67,28 +67,3 @@ def test_a_matrix_without_full_rank_has_the_shortest_solution(kernel_map):
     coef = sums(kernel_map, X, target, weight).solve(0.0)
     k = kernel_map.features(X)[0]
     assert_allclose(coef, np.outer(k / (k @ k), target[0]), atol=1e-8)
-
-
-def test_regrouped_sums_have_zeros_for_the_other_targets(kernel_map):
-    X, target, weight = problem(3)
-    narrow = sums(kernel_map, X, target[:, :2], weight)
-    wide = regrouped(narrow, [0, 1], n=4)
-    assert_array_equal(wide.gram, narrow.gram)
-    assert_array_equal(wide.moment[:, :2], narrow.moment)
-    assert_array_equal(wide.moment[:, 2:], 0)
-    assert_array_equal(wide.weight, [*narrow.weight, 0, 0])
-    placed = regrouped(narrow, [0, 3])
-    assert_array_equal(placed.moment[:, [0, 3]], narrow.moment)
-    assert_array_equal(placed.moment[:, [1, 2]], 0)
-    assert_array_equal(placed.weight, [narrow.weight[0], 0, 0, narrow.weight[1]])
-    assert_array_equal(regrouped(narrow, [0, 1]).moment, narrow.moment)
-
-
-def test_widening_is_what_more_targets_would_have_given(kernel_map):
-    X, target, weight = problem(4)
-    narrow = sums(kernel_map, X, target, weight)
-    wide = sums(kernel_map, X, np.insert(target, 1, 0.0, axis=1), weight)
-    found = regrouped(narrow, [0, 2, 3])
-    assert_allclose(found.moment, wide.moment, rtol=1e-12)
-    assert_allclose(found.weight, wide.weight, rtol=1e-12)
-    assert_allclose(found.solve(0.1), wide.solve(0.1), rtol=1e-9, atol=1e-12)

@@ -8,6 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
+from eqsep.detector.terms.ellipsoid import EllipsoidTerm, ExcessFunction
+from eqsep.detector.terms.term import EncodedRows
+from eqsep.engine.backends import NUMPY, TorchBackend
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.gpu import WALKED_AT_ONCE
 from eqsep.engine.trees import Trees
@@ -93,9 +96,10 @@ def test_tensors_end_in_the_leaves_in_which_arrays_end():
     some = X[:300]
     trees = Trees.grown(some, 1 * (some[:, 0] > some[:, 1]), np.random.RandomState(0), n=7)
     votes = rng.uniform(size=trees.n_leaves)
-    there = trees.mean(torch.as_tensor(X, device=DEVICE), votes)
+    backend = TorchBackend(DEVICE)
+    there = backend.votes(trees, torch.as_tensor(X, device=DEVICE), votes)
     assert_allclose(there.cpu().numpy(), trees.mean(X, votes), rtol=1e-14)
-    assert trees.mean(torch.as_tensor(X[:0], device=DEVICE), votes).shape == (0,)
+    assert backend.votes(trees, torch.as_tensor(X[:0], device=DEVICE), votes).shape == (0,)
 
 
 def test_tensors_are_as_far_beyond_the_ellipsoid_as_arrays():
@@ -103,9 +107,12 @@ def test_tensors_are_as_far_beyond_the_ellipsoid_as_arrays():
     rows = (rng.normal(size=(900, 1)) + rng.normal(scale=0.1, size=(900, 3))).astype(np.float32)
     ellipsoid = Ellipsoid.of(rows, rng)
     rows[::7, 0] += 3
-    here = ellipsoid.excess(ellipsoid.along(rows))
+    term = EllipsoidTerm(ellipsoid=ellipsoid, columns=np.arange(3))
+    excess = ExcessFunction(term)
+    here = excess(EncodedRows(rows, None, NUMPY), None)
     assert here.max() > 5 * ellipsoid.weight
-    there = ellipsoid.excess(ellipsoid.along(torch.as_tensor(rows, device=DEVICE)))
+    moved = torch.as_tensor(rows, device=DEVICE)
+    there = excess(EncodedRows(moved, None, TorchBackend(DEVICE)), None)
     assert_allclose(there.cpu().numpy(), here, atol=1e-5)
 
 
@@ -133,7 +140,7 @@ def test_doubted_rows_score_as_in_memory(payments):
     """By two functions over the landmarks."""
     labels = np.where(payments.kind == "normal", None, payments.kind)
     detector = Detector(**SETTINGS).fit(payments.X, labels)
-    assert detector.model_.score.likeness_coef.any()
+    assert detector.model_.score.functions["likeness"].coef.any()
     here = detector.score_samples(payments.X)
     assert_allclose(detector.set_params(device="auto").score_samples(payments.X), here, atol=1e-3)
 
@@ -179,3 +186,15 @@ def test_rows_in_parts_are_all_of_them():
         assert row_parts(X, most=7) == [X] or row_parts(X, most=7)[0] is X
     table = read_table(frame, name="")
     assert row_parts(table, most=3) == [table]
+
+
+def test_rows_that_are_encoded_in_memory_are_judged_on_a_device(payments, detector, on_device):
+    Z = detector.plan_.encode(payments.X)
+    model = on_device.model_
+    assert_allclose(model.judge(Z).score, model.scores(payments.X), atol=1e-3)
+    assert (model.judge(Z).kind == model.kind_of(payments.X)).mean() > 0.999
+    assert set(model.judge(Z, threshold=-np.inf).kind) >= set(detector.kinds_)
+    values, here = model.score.values(Z), model.on("cpu").score.values(Z)
+    assert values.keys() == here.keys()
+    for name, value in values.items():
+        assert_array_equal(value, here[name])

@@ -10,7 +10,8 @@ import pytest
 from forged_files import damaged_copy, forged_copy, put_together, taken_apart
 from saved_detectors import FRESH, NEW_X, fitted, same, strange
 
-from eqsep import load_model
+from eqsep import Detector, load_model
+from eqsep.detector import Config
 from eqsep.persistence import ModelFileError
 from eqsep.persistence.container import pack, unpack
 from eqsep.persistence.files import Reader, Writer
@@ -44,7 +45,7 @@ def column_of(model, j):
 
 TIME, AMOUNT, PURPOSE = 0, 1, 6
 MODEL = (
-    *("plan", "evidence", "config", "promise", "coef", "likeness_coef", "calibration", "judges"),
+    *("plan", "evidence", "config", "promise", "solved", "calibration", "judges"),
     *("caution", "left_out"),
 )
 CHANGES = {
@@ -144,8 +145,23 @@ def amounts(m):
     return column_of(m, AMOUNT)["ranks"]
 
 
-def terms(m):
-    return parts_of(m, "plan", "terms")
+def kernel(m):
+    return parts_of(m, "plan", "terms", "residual")
+
+
+def sums(form, name, place=0):
+    """An array that a term sums, by the place of the term in the plan: 0 is the kernel's."""
+
+    def found(m):
+        [parts] = parts_of(m, "evidence")["sums"][place].values()
+        [arrays] = parts[form].values()
+        return arrays[name]
+
+    return found
+
+
+def coef(m):
+    return parts_of(m, "solved", "residual")["coef"]
 
 
 def holdout(m):
@@ -176,32 +192,35 @@ ARRAYS = {
     "ranks out of order": (amounts, put((1, 5), 0.9)),
     "values no deviation apart": (amounts, lambda _: NO_STEP),
     "two values": (amounts, lambda a: a[:, [0, -1]]),
-    "landmarks that are none": (lambda m: terms(m)["landmarks"], put((0, 0), np.nan)),
-    "landmarks far away": (lambda m: terms(m)["landmarks"], put((0, 0), 1e31)),
-    "double landmarks": (lambda m: terms(m)["landmarks"], lambda a: a.astype(float)),
-    "fewer landmarks": (lambda m: terms(m)["landmarks"], lambda a: a[1:]),
-    "narrower landmarks": (lambda m: terms(m)["landmarks"], lambda a: a[:, 1:]),
-    "no landmarks": (lambda m: terms(m)["landmarks"], lambda a: a[:0]),
-    "fewer are normal": (lambda m: terms(m)["is_normal"], lambda a: a[1:]),
-    "normal by number": (lambda m: terms(m)["is_normal"], lambda a: a.astype(int)),
+    "landmarks that are none": (lambda m: kernel(m)["landmarks"], put((0, 0), np.nan)),
+    "landmarks far away": (lambda m: kernel(m)["landmarks"], put((0, 0), 1e31)),
+    "double landmarks": (lambda m: kernel(m)["landmarks"], lambda a: a.astype(float)),
+    "fewer landmarks": (lambda m: kernel(m)["landmarks"], lambda a: a[1:]),
+    "narrower landmarks": (lambda m: kernel(m)["landmarks"], lambda a: a[:, 1:]),
+    "no landmarks": (lambda m: kernel(m)["landmarks"], lambda a: a[:0]),
+    "fewer are normal": (lambda m: kernel(m)["is_normal"], lambda a: a[1:]),
+    "normal by number": (lambda m: kernel(m)["is_normal"], lambda a: a.astype(int)),
     "columns beyond": (lambda m: holdout(m)["columns"], lambda a: a + 1),
     "columns before": (lambda m: holdout(m)["columns"], lambda a: a - 1),
     "columns twice": (lambda m: holdout(m)["columns"], lambda a: np.repeat(a, 2)),
     "columns by float": (lambda m: holdout(m)["columns"], lambda a: a.astype(float)),
     "signed bound": (lambda m: holdout(m)["bound"], lambda a: a.astype(int)),
-    "part of a triangle": (lambda m: parts_of(m, "evidence", "sums")["gram"], lambda a: a[1:]),
-    "sums that are none": (lambda m: parts_of(m, "evidence", "sums")["gram"], put(0, np.nan)),
+    "part of a triangle": (sums("symmetric", "gram"), lambda a: a[1:]),
+    "sums that are none": (sums("symmetric", "gram"), put(0, np.nan)),
     "a wide matrix": (
-        lambda m: parts_of(m, "evidence", "sums")["gram"],
+        sums("symmetric", "gram"),
         lambda a: a[:800].reshape(40, 20),
     ),
-    "fewer targets": (lambda m: parts_of(m, "evidence", "sums")["moment"], lambda a: a[:, 1:]),
-    "weight below 0": (lambda m: parts_of(m, "evidence", "sums")["weight"], put(0, -1)),
-    "fewer weights": (lambda m: parts_of(m, "evidence", "sums")["weight"], lambda a: a[1:]),
-    "infinite coefficient": (lambda m: parts_of(m)["coef"], put((0, 0), -np.inf)),
-    "huge coefficient": (lambda m: parts_of(m)["coef"], put((0, 0), 1e31)),
-    "fewer coefficients": (lambda m: parts_of(m)["coef"], lambda a: a[:, 1:]),
-    "single coefficients": (lambda m: parts_of(m)["coef"], lambda a: a.astype(np.float32)),
+    "fewer targets": (sums("by_class", "moment"), lambda a: a[:, 1:]),
+    "fewer leaves": (sums("by_class", "leaves", 2), lambda a: a[1:]),
+    "leaves of fewer classes": (sums("by_class", "leaves", 2), lambda a: a[:, 1:]),
+    "leaves of no number": (sums("by_class", "leaves", 2), put((0, 0), np.nan)),
+    "weight below 0": (lambda m: parts_of(m, "evidence")["weight"], put(0, -1)),
+    "fewer weights": (lambda m: parts_of(m, "evidence")["weight"], lambda a: a[1:]),
+    "infinite coefficient": (coef, put((0, 0), -np.inf)),
+    "huge coefficient": (coef, put((0, 0), 1e31)),
+    "fewer coefficients": (coef, lambda a: a[:, 1:]),
+    "single coefficients": (coef, lambda a: a.astype(np.float32)),
     "fewer rows": (lambda m: parts_of(m, "evidence", "held_out")["rows"], lambda a: a[1:]),
     "narrower rows": (lambda m: parts_of(m, "evidence", "held_out")["rows"], lambda a: a[:, 1:]),
     "no scores": (lambda m: parts_of(m, "calibration")["scores"], put(0, np.nan)),
@@ -213,7 +232,6 @@ ARRAYS = {
     "a kind less": (held_out("kind"), lambda a: a[1:]),
     "a weight less": (held_out("weight"), lambda a: a[1:]),
     "an anomaly before normal rows": (held_out("kind"), put(0, "anomaly")),
-    "fewer coefficients of likeness": (lambda m: parts_of(m)["likeness_coef"], lambda a: a[1:]),
     "named by narrower rows": (named_by("rows"), lambda a: a[:, 1:]),
     "named by fewer rows": (named_by("rows"), lambda a: a[1:]),
     "named by other kinds": (named_by("kind"), put(0, "other")),
@@ -239,6 +257,22 @@ def test_arrays_have_to_fit_together(place, change, path):
     writer = Writer()
     tree = writer.tree(fitted("mixed")[0], "Detector")
     [number] = place(tree).values()
+    writer.arrays[number] = change(writer.arrays[number])
+    path.write_bytes(pack(tree, writer.arrays, made_by="test"))
+    with pytest.raises(ModelFileError):
+        load_model(path)
+
+
+@pytest.mark.parametrize("change", [lambda a: a[1:], put(0, np.nan)])
+def test_coefficients_of_likeness_fit_to_its_landmarks(change, path):
+    X, y = np.random.default_rng(0).normal(size=(300, 2)), np.repeat(["normal", "leak"], [280, 20])
+    settings = {"n_landmarks": 20, "config": Config.fast(), "false_alarm_rate": 0.1}
+    detector = Detector(unlabelled="doubted", random_state=0, **settings).fit(X, y)
+    writer = Writer()
+    tree = writer.tree(detector, "Detector")
+    path.write_bytes(pack(tree, writer.arrays, made_by="test"))
+    assert same(load_model(path), detector)
+    [number] = parts_of(tree["class"][1], "solved", "likeness")["coef"].values()
     writer.arrays[number] = change(writer.arrays[number])
     path.write_bytes(pack(tree, writer.arrays, made_by="test"))
     with pytest.raises(ModelFileError):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from summed import gram_of
 
 from eqsep import Detector
 from eqsep.checks import UnusedDoubtWarning
@@ -96,9 +97,7 @@ def plan_of(X, seed=0, **more):
     labels = read_row_labels(None, n_rows=len(X), normal=None).trusting_unlabelled()
     reading = LabelScheme(normal=None, **ALL_NORMAL)
     table, rng = read_table(X, name="me"), np.random.RandomState(seed)
-    return Plan.choose(
-        table, labels, Config.fast(), rng, **{"reading": reading, "rate": 0.1} | more
-    )
+    return Plan.choose(table, labels, Config.fast(), rng, **{"scheme": reading, "rate": 0.1} | more)
 
 
 def test_plans_are_the_same_where_every_row_is_taken_alike():
@@ -108,14 +107,17 @@ def test_plans_are_the_same_where_every_row_is_taken_alike():
     assert plan.is_same(plan_of(X))
     assert plan.is_same(pickle.loads(pickle.dumps(plan)))
     assert plan.is_same(replace(plan, labels=replace(plan.labels, unlabelled_is_normal=False)))
-    terms, rule = plan.terms, plan.holdout
+    (kernel, *others), rule = plan.terms, plan.holdout
+    moved = replace(kernel, landmarks=kernel.landmarks + 1)
+    assert others  # the ellipsoid
     for other in [
         plan_of(X, seed=1),
         plan_of(X + 1e-6),
         plan_of(X, window=3),
         replace(plan, holdout=replace(rule, bound=rule.bound + 1)),
         replace(plan, holdout=replace(rule, kind_bounds={"leak": 7})),
-        replace(plan, terms=replace(terms, vote_weight=terms.vote_weight + 0.5)),
+        replace(plan, terms=(moved, *others)),
+        replace(plan, terms=(kernel,)),
     ]:
         assert not plan.is_same(other)
         assert not other.is_same(plan)
@@ -196,13 +198,13 @@ def test_pieces_give_what_one_fit_gives(mixed, unlabelled):
     pieces = Detector(plan=whole.plan_, unlabelled=unlabelled)
     pieces.fit(X[:600], y[:600]).partial_fit(X[600:], y[600:])
     assert_allclose(
-        pieces.model_.evidence.sums.gram, whole.model_.evidence.sums.gram, rtol=1e-6, atol=1e-6
+        gram_of(pieces.model_.evidence), gram_of(whole.model_.evidence), rtol=1e-6, atol=1e-6
     )
     assert_allclose(pieces.threshold_, whole.threshold_, rtol=1e-6)
     again = pieces.forget(X[600:], y[600:])
     never = Detector(plan=whole.plan_, unlabelled=unlabelled).fit(X[:600], y[:600])
     assert_allclose(
-        again.model_.evidence.sums.gram, never.model_.evidence.sums.gram, rtol=1e-6, atol=1e-6
+        gram_of(again.model_.evidence), gram_of(never.model_.evidence), rtol=1e-6, atol=1e-6
     )
     assert_array_equal(again.model_.evidence.held_out.normal, never.model_.evidence.held_out.normal)
 
@@ -222,7 +224,7 @@ def test_batches_are_taken_as_rows_in_memory(mixed, unlabelled):
     )
     assert plan.labels.doubted == (unlabelled == "doubted")
     assert_allclose(
-        detector.model_.evidence.sums.gram, memory.model_.evidence.sums.gram, rtol=1e-6, atol=1e-6
+        gram_of(detector.model_.evidence), gram_of(memory.model_.evidence), rtol=1e-6, atol=1e-6
     )
     assert_array_equal(
         detector.model_.evidence.held_out.normal, memory.model_.evidence.held_out.normal

@@ -1,4 +1,4 @@
-"""The score: one formula of four terms, and what solves for them."""
+"""The score: one formula of the values of terms, and what solves for them."""
 
 from dataclasses import replace
 from functools import cache
@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
+from summed import term_of
 
 from eqsep.detector import Config
-from eqsep.detector.score import MOST_ALIKE, Score, Terms, TermValues, kernel_over, leaf_votes
+from eqsep.detector.plan import LabelScheme, Plan
+from eqsep.detector.score import Score, combine
+from eqsep.detector.terms import TERMS, EllipsoidTerm, KernelTerm, LikenessTerm, VotesTerm
+from eqsep.detector.terms.kernel import kernel_over
+from eqsep.detector.terms.likeness import MOST_ALIKE, LikenessFunction
+from eqsep.detector.terms.term import EncodedRows, FirstRows, LearntSums, RowsToSum
+from eqsep.engine.backends import NUMPY
 from eqsep.engine.kernels import Laplacian
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.reading import read_table
@@ -21,15 +28,45 @@ IS_ANOMALY = np.repeat([0, 1], [400, 60])
 TARGET = np.column_stack([1 - IS_ANOMALY, IS_ANOMALY]).astype(float)
 
 
-def made(doubted=False, config=CONFIG):
-    """A score of rows without a detector, and these rows encoded."""
-    table = read_table(ROWS, name="me")
+def plan_of(rows, is_anomaly, doubted=False, config=CONFIG):
+    """A plan of rows without a detector, and these rows encoded."""
+    table = read_table(rows, name="me")
     encoder = Encoder.learn(table)
-    Z, rng = encoder.encode(table), np.random.RandomState(0)
-    more = {"encoder": encoder, "weight": None, "config": config, "doubted": doubted, "key": 3}
-    terms = Terms.choose(Z, IS_ANOMALY, **more, rng=rng)
-    sums = terms.sums(Z, TARGET, np.ones(len(Z)))
-    return Score.solve(terms, sums, config), Z, sums
+    first = FirstRows(
+        rows=encoder.encode(table),
+        is_anomaly=is_anomaly,
+        weight=None,
+        encoder=encoder,
+        config=config.for_rows(doubted=doubted),
+        doubted=doubted,
+        rng=np.random.RandomState(0),
+        key=3,
+    )
+    chosen = {}
+    for term in TERMS:
+        if (one := term.choose(replace(first, chosen=chosen))) is not None:
+            chosen[term.name] = one
+    labels = LabelScheme(
+        normal=None, unlabelled_is_normal=False, doubted=doubted, unlabelled_weight=0.01
+    )
+    plan = Plan(encoder=encoder, terms=tuple(chosen.values()), holdout=None, labels=labels)
+    return plan, first.rows
+
+
+def learnt_of(plan, rows, target, config=CONFIG):
+    """What terms are solved from, where encoded rows count once."""
+    weight = np.ones(len(rows))
+    some = RowsToSum(rows=rows, target=target, weight=weight, backend=NUMPY)
+    of_terms = {term.name: term.accumulate(some) for term in plan.terms}
+    doubted = plan.labels.doubted
+    return LearntSums(of_terms=of_terms, weight=weight @ target, config=config, doubted=doubted)
+
+
+def made(doubted=False, config=CONFIG):
+    """A score, the rows that it has learnt, encoded, and their sums."""
+    plan, Z = plan_of(ROWS, IS_ANOMALY, doubted, config)
+    learnt = learnt_of(plan, Z, TARGET, config)
+    return Score.solve(plan, learnt), Z, learnt
 
 
 @cache
@@ -45,117 +82,143 @@ def doubted():
 both = pytest.mark.parametrize("made", [trusted, doubted])
 
 
+def combined(score, values):
+    """The formula, for the plan of a score."""
+    weights = {term.name: term.weight for term in score.plan.terms}
+    return combine(values, weights=weights, doubted=score.plan.labels.doubted, backend=NUMPY)
+
+
 def test_terms_have_the_weights_of_the_config():
     config = replace(CONFIG, vote_weight=0.25, doubted_vote_weight=0.5, likeness_weight=0.75)
-    found = [made(doubted, config)[0].terms for doubted in (False, True)]
-    assert [(one.vote_weight, one.likeness_weight) for one in found] == [(0.25, 0), (0.5, 0.75)]
+    trusted, doubted = (made(doubted, config)[0].plan for doubted in (False, True))
+    assert [term_of(plan, VotesTerm).weight for plan in (trusted, doubted)] == [0.25, 0.5]
+    assert term_of(trusted, LikenessTerm) is None
+    assert term_of(doubted, LikenessTerm).weight == 0.75
+    without = plan_of(ROWS, IS_ANOMALY, True, replace(config, likeness_weight=0.0))[0]
+    assert term_of(without, LikenessTerm) is None
 
 
 @pytest.mark.parametrize("v", [0.0, 0.5])
 def test_the_formula(v):
-    """max(d, t) + v t + e; where rows are doubted d + v t + e + w min(max(g, 0), 1.5)."""
+    """max(d, t) + v t + e; where rows are doubted d + v t + e + w g."""
     d, t, e, g = np.random.default_rng(1).uniform(-1, 3, size=(4, 50))
-    d, t, e = abs(d), abs(t) / 3, abs(e)
-    score = trusted()[0]
-    score = replace(score, terms=replace(score.terms, vote_weight=v))
-    found = score.combine(TermValues(residual=d, vote=t, excess=e))
-    assert_allclose(found, np.maximum(d, t) + v * t + e)
-    other = doubted()[0]
-    other = replace(other, terms=replace(other.terms, vote_weight=v))
-    w = other.terms.likeness_weight
-    found = other.combine(TermValues(residual=d, vote=t, excess=e, likeness=g))
-    assert_allclose(found, d + v * t + e + w * np.clip(g, 0, MOST_ALIKE))
-    assert_allclose(other.combine(TermValues(residual=d, vote=t, excess=e)), d + v * t + e)
+    d, t, e, w = abs(d), abs(t) / 3, abs(e), 0.75
+
+    def of(doubted, **values):
+        weights = {"residual": 1.0, "vote": v, "excess": 1.0, "likeness": w}
+        return combine(values, weights=weights, doubted=doubted, backend=NUMPY)
+
+    assert_allclose(of(False, residual=d, vote=t, excess=e), np.maximum(d, t) + v * t + e)
+    assert_allclose(of(True, residual=d, vote=t, excess=e, likeness=g), d + v * t + e + w * g)
+    assert_allclose(of(True, residual=d, vote=t, excess=e), d + v * t + e)
+    assert_allclose(of(False, residual=d), d)
 
 
 @both
 def test_a_score_is_its_terms_combined(made):
     score, Z, _ = made()
-    terms = score.terms
-    k = terms.kernel_map.features(Z).astype(float)
-    g = k @ score.likeness_coef if score.counts_likeness else None
-    assert score.counts_likeness == terms.doubted
-    values = terms.values(Z, score.leaf_votes)
-    want = score.combine(replace(values, residual=abs(1 - k @ score.coef[:, 0]), likeness=g))
-    assert_allclose(score(Z), want, atol=1e-5)
-    assert_allclose(score.residual(Z), abs(1 - k @ score.coef[:, 0]), atol=1e-5)
-    assert_allclose(score.kind_likeness(Z), k @ score.coef[:, 1:], atol=1e-5)
+    k = score.plan.kernel.numpy_map.features(Z).astype(float)
+    values, coef = score.values(Z), score.kernel.coef
+    assert values.keys() == score.functions.keys()
+    assert ("likeness" in values) == score.plan.labels.doubted
+    if "likeness" in values:
+        g = k @ score.functions["likeness"].coef
+        assert_allclose(values["likeness"], np.clip(g, 0, MOST_ALIKE), atol=1e-5)
+    assert_allclose(values["residual"], abs(1 - k @ coef[:, 0]), atol=1e-5)
+    assert_allclose(score(Z), combined(score, values), atol=1e-12)
+    assert_allclose(score.residual(Z), abs(1 - k @ coef[:, 0]), atol=1e-5)
+    assert_allclose(score.kind_likeness(Z), k @ coef[:, 1:], atol=1e-5)
+    scores, likeness = score.with_kind_likeness(Z, 0.5)
+    assert_array_equal(scores, score(Z))
+    assert_allclose(likeness, (k @ coef[:, 1:])[scores > 0.5], atol=1e-5)
+
+
+def test_likeness_counts_from_0_to_one_and_a_half():
+    g = np.array([-1.0, 0.0, 0.7, 1.5, 9.0])
+    values = LikenessFunction(np.zeros(3))(EncodedRows(None, None, NUMPY), g[:, None])
+    assert_array_equal(values, [0, 0, 0.7, 1.5, 1.5])
 
 
 def test_f_is_a_ridge_regression():
     score, Z, _ = trusted()
-    k = score.terms.kernel_map.features(Z).astype(float)
+    k = score.plan.kernel.numpy_map.features(Z).astype(float)
     ridge = Ridge(alpha=CONFIG.alpha, fit_intercept=False).fit(k, TARGET)
-    assert_allclose(k @ score.coef, ridge.predict(k), atol=1e-3)
+    assert_allclose(k @ score.kernel.coef, ridge.predict(k), atol=1e-3)
 
 
 def test_few_labelled_anomalies_among_doubted_rows_make_f_smoother():
-    score, _, sums = doubted()
-    few = Score.solve(score.terms, sums, replace(CONFIG, few_anomalies=600))
-    stiff = Score.solve(score.terms, sums, replace(CONFIG, few_anomalies=1, alpha=1.0))
-    assert_allclose(few.coef, stiff.coef)  # ten times the penalty, and no more
-    plain, _, own = trusted()
-    same = Score.solve(plain.terms, own, replace(CONFIG, few_anomalies=600))
-    assert_array_equal(same.coef, plain.coef)
+    def coef(made, **changes):
+        score, _, learnt = made()
+        learnt = replace(learnt, config=replace(CONFIG, **changes))
+        return Score.solve(score.plan, learnt).kernel.coef
+
+    few, stiff = coef(doubted, few_anomalies=600), coef(doubted, few_anomalies=1, alpha=1.0)
+    assert_allclose(few, stiff)  # ten times the penalty, and no more
+    assert_array_equal(coef(trusted, few_anomalies=600), trusted()[0].kernel.coef)
 
 
 def test_leaves_vote_by_their_share_of_anomalies_and_where_rows_are_doubted_by_a_balanced_one():
-    _, Z, sums = trusted()
-    normal, anomalous = sums.leaves.T
+    score, Z, learnt = trusted()
+    votes = term_of(score.plan, VotesTerm)
+    normal, anomalous = learnt.of_terms["vote"].by_class["leaves"].T
     assert normal.sum() / 400 == anomalous.sum() / 60 == CONFIG.n_trees
     share, balanced = (w * anomalous / (normal + w * anomalous) for w in (1, 400 / 60))
-    assert_allclose(leaf_votes(sums, doubted=False), share)
-    assert_allclose(leaf_votes(sums, doubted=True), (share + balanced) / 2)
-    assert_array_equal(leaf_votes(replace(sums, leaves=None), doubted=False), [])
-    terms = trusted()[0].terms
-    votes = terms.votes(Z, terms.along(Z), share)
-    assert votes[IS_ANOMALY == 1].mean() > 0.9 > 0.1 > votes[IS_ANOMALY == 0].mean()
+    assert_allclose(votes.solve(learnt).leaf_votes, share)
+    doubting = votes.solve(replace(learnt, doubted=True))
+    assert_allclose(doubting.leaf_votes, (share + balanced) / 2)
+    vote = score.values(Z)["vote"]
+    assert vote[IS_ANOMALY == 1].mean() > 0.9 > 0.1 > vote[IS_ANOMALY == 0].mean()
 
 
 @both
 def test_sums_of_pieces_are_those_of_the_whole(made):
-    score, Z, sums = made()
-    pieces = [
-        score.terms.sums(Z[part], TARGET[part], np.ones(len(part)))
-        for part in np.array_split(np.random.default_rng(0).permutation(len(Z)), 3)
-    ]
-    total = pieces[0] + pieces[1] + pieces[2]
-    assert_allclose(total.gram, sums.gram, rtol=1e-9, atol=1e-9)
-    assert_allclose(total.leaves, sums.leaves)
-    assert (total.anomalous is not None) == score.terms.doubted
+    score, Z, learnt = made()
+    parts = np.array_split(np.random.default_rng(0).permutation(len(Z)), 3)
+    first, *others = (learnt_of(score.plan, Z[part], TARGET[part]).of_terms for part in parts)
+    for name, whole in learnt.of_terms.items():
+        total = first[name]
+        for other in others:
+            total = total + other[name]
+        for kind in ("symmetric", "totals", "by_class"):
+            arrays, expected = getattr(total, kind), getattr(whole, kind)
+            assert arrays.keys() == expected.keys()
+            for part, array in arrays.items():
+                assert_allclose(array, expected[part], rtol=1e-9, atol=1e-9)
+    assert ("likeness" in learnt.of_terms) == score.plan.labels.doubted
 
 
 def test_terms_are_the_same_where_the_same_sums_give_the_same_score():
-    terms = trusted()[0].terms
-    assert terms.is_same(made()[0].terms)
-    assert not terms.is_same(doubted()[0].terms)
-    for other in (
-        replace(terms, vote_weight=0.7),
-        replace(terms, landmarks=terms.landmarks + 1),
-        replace(terms, trees=None),
-        replace(terms, ellipsoid=None),
-        replace(terms, ellipsoid=replace(terms.ellipsoid, weight=1 + terms.ellipsoid.weight)),
-        replace(terms, kernel=Laplacian(gamma=3.0, powers=(1,))),
+    terms = {type(term): term for term in doubted()[0].plan.terms}
+    again = {type(term): term for term in made(doubted=True)[0].plan.terms}
+    assert terms.keys() == again.keys() == set(TERMS)
+    for kind, term in terms.items():
+        assert [other for other in again if term.is_same(again[other])] == [kind]
+    kernel, ellipsoid = terms[KernelTerm], terms[EllipsoidTerm].ellipsoid
+    trees = terms[VotesTerm].trees
+    assert kernel.is_same(replace(kernel, max_landmarks=kernel.max_landmarks + 1))
+    for term, change in (
+        (VotesTerm, {"weight": 0.7}),
+        (VotesTerm, {"trees": replace(trees, limit=trees.limit + 1)}),
+        (LikenessTerm, {"weight": 0.7}),
+        (KernelTerm, {"landmarks": kernel.landmarks + 1}),
+        (KernelTerm, {"kernel": Laplacian(gamma=3.0, powers=(1,))}),
+        (EllipsoidTerm, {"ellipsoid": replace(ellipsoid, weight=1 + ellipsoid.weight)}),
     ):
-        assert not terms.is_same(other)
+        assert not terms[term].is_same(replace(terms[term], **change))
 
 
 def test_without_a_labelled_anomaly_nothing_votes():
-    table = read_table(ROWS[:400], name="me")
-    encoder = Encoder.learn(table)
-    Z, rng = encoder.encode(table), np.random.RandomState(0)
-    more = {"encoder": encoder, "weight": None, "config": CONFIG, "doubted": False, "key": 3}
-    terms = Terms.choose(Z, np.zeros(400, dtype=int), **more, rng=rng)
-    score = Score.solve(terms, terms.sums(Z, np.ones((400, 1)), np.ones(400)), CONFIG)
-    assert terms.trees is None
-    assert len(score.leaf_votes) == 0
+    plan, Z = plan_of(ROWS[:400], np.zeros(400, dtype=int))
+    score = Score.solve(plan, learnt_of(plan, Z, np.ones((400, 1))))
+    assert term_of(plan, VotesTerm) is None
+    assert "vote" not in score.functions
     assert score.kind_likeness(Z).shape == (400, 0)
     far = np.full((1, Z.shape[1]), 1e4, dtype=np.float32)
     assert score(far)[0] >= 1 - 1e-9
 
 
 def test_the_bandwidth_is_in_units_of_the_median_distance():
-    landmarks = trusted()[0].terms.landmarks
+    landmarks = trusted()[0].plan.kernel.landmarks
     narrow, wide = (kernel_over(landmarks, config=replace(CONFIG, bandwidth=b)) for b in (1.0, 4.0))
     assert_allclose(narrow.gamma / wide.gamma, 4)
     assert narrow.powers == CONFIG.powers

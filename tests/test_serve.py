@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -450,18 +450,43 @@ def test_the_queue_scores_rows_by_the_live_version(work):
     assert before != {alarm.id: alarm.now.score for alarm in offered}
 
 
-def test_every_learnt_array_changes_the_digest_of_a_model(detector):
+def changed_sums(evidence):
+    """The evidence with another number in one array of its sums, for each of them."""
+    for i, sums in enumerate(evidence.sums):
+        for part in fields(sums):
+            for name, array in getattr(sums, part.name).items():
+                arrays = {**getattr(sums, part.name), name: array + 1e-9}
+                other = replace(sums, **{part.name: arrays})
+                yield replace(evidence, sums=(*evidence.sums[:i], other, *evidence.sums[i + 1 :]))
+
+
+@pytest.mark.parametrize("unlabelled", ["trusted", "doubted"])
+def test_every_learnt_array_changes_the_digest_of_a_model(detector, unlabelled):
+    if unlabelled == "doubted":
+        X = np.random.default_rng(1).normal(size=(900, 2))
+        y = np.repeat(["normal", "leak"], [860, 40])
+        settings = {"bandwidth": 1.0, "n_landmarks": 60, "config": Config.fast()}
+        detector = Detector(unlabelled="doubted", random_state=0, **settings).fit(X, y)
     model, more = detector.model_, 1e-9
     evidence, plan, score = model.evidence, model.plan, model.score
-    sums = replace(evidence.sums, gram=evidence.sums.gram + more)
-    terms = replace(plan.terms, landmarks=plan.kernel.landmarks + 1)
-    others = [
-        replace(model, score=replace(score, coef=score.coef + more)),
-        replace(model, score=replace(score, likeness_coef=score.likeness_coef + more)),
-        replace(model, score=replace(score, leaf_votes=score.leaf_votes + more)),
-        replace(model, evidence=replace(evidence, sums=sums)),
-        replace(model, plan=replace(plan, terms=terms)),
+    (kernel, *terms), functions = plan.terms, score.functions
+    solved = [name for name, function in functions.items() if "coef" in function.state()]
+    assert solved == ["residual"] + ["likeness"] * (unlabelled == "doubted")
+    landmarks = replace(kernel, landmarks=kernel.landmarks + 1)
+    changed = [
+        replace(model, score=replace(score, functions={**functions, name: other}))
+        for name in solved
+        for other in [replace(functions[name], coef=functions[name].coef + more)]
     ]
+    changed += [replace(model, evidence=other) for other in changed_sums(evidence)]
+    others = [
+        *changed,
+        replace(model, evidence=replace(evidence, weight=evidence.weight + more)),
+        replace(model, plan=replace(plan, terms=(landmarks, *terms))),
+    ]
+    n_sums = sum(len(sums.shapes()) for sums in evidence.sums)
+    assert len(others) == len(solved) + n_sums + 2
+    assert n_sums == 3 + (unlabelled == "doubted")  # with the leaves, which give the votes
     assert len({ledgers.digest(one) for one in [model, *others]}) == 1 + len(others)
     assert ledgers.digest(replace(model)) == ledgers.digest(model)
 

@@ -8,10 +8,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score
 from sklearn.tree import DecisionTreeClassifier
+from summed import leaves_of, sums_of, term_of
 
 from eqsep import Detector, load_model
 from eqsep.arrays import same_parts
-from eqsep.detector.score import TermValues
+from eqsep.detector.score import combine
+from eqsep.detector.terms import EllipsoidTerm, VotesTerm
+from eqsep.detector.terms.term import EncodedRows
+from eqsep.engine.backends import NUMPY
 from eqsep.engine.trees import Trees, anomalous_shares
 from eqsep.persistence import ModelFileError
 
@@ -29,6 +33,11 @@ def grown(rows, y, n=50, **options):
 
 def target(y):
     return np.column_stack([1.0 - y, y])
+
+
+def seen_by_trees(plan, rows):
+    encoded = EncodedRows(plan.encode(rows), plan.encoder.pack, NUMPY)
+    return term_of(plan, VotesTerm).seen(encoded)
 
 
 def slow_leaf(trees, row, tree):
@@ -70,14 +79,12 @@ def test_trees_see_how_columns_move_together():
     """A step along a diagonal takes many cuts along columns and one along an axis."""
     rows, y = out_of_step(3000)
     plan = detector().fit(rows, y).plan_
-    found = plan.terms
-    assert found.sees_axes
-    Z = plan.encode(rows)
-    assert found.seen(Z, found.along(Z)).shape == (3000, 4)
+    assert term_of(plan, VotesTerm).axes is not None
+    assert seen_by_trees(plan, rows).shape == (3000, 4)
     new, kind = out_of_step(3000, seed=1)
     ways = []
     for narrow in (2, 4):  # columns alone, and axes too
-        seen = [found.seen(Z, found.along(Z))[:, :narrow] for Z in map(plan.encode, (rows, new))]
+        seen = [seen_by_trees(plan, some)[:, :narrow] for some in (rows, new)]
         trees = grown(seen[0], y, n=10)
         share = anomalous_shares(trees.sums(seen[0], target(y)))
         ways.append(average_precision_score(kind, trees.mean(seen[1], share)))
@@ -88,9 +95,9 @@ def test_axes_that_few_rows_have_turned_are_not_looked_at():
     rng = np.random.default_rng(0)
     rows, far = rng.normal(size=(3000, 20)), rng.random(3000) < 0.06
     rows[far] *= rng.lognormal(3, 2, size=(far.sum(), 1))
-    found = detector().fit(rows, (rows[:, 0] > 2).astype(int)).plan_.terms
-    assert found.ellipsoid.is_heavy
-    assert not found.sees_axes
+    plan = detector().fit(rows, (rows[:, 0] > 2).astype(int)).plan_
+    assert term_of(plan, EllipsoidTerm).ellipsoid.is_heavy
+    assert term_of(plan, VotesTerm).axes is None
 
 
 @pytest.mark.parametrize("n", [6, 50, 140])
@@ -236,7 +243,8 @@ def test_the_vote_finds_what_the_kernel_does_not(fitted):
     found, _, _ = fitted
     new, y_new = striped(2000, seed=1)
     score, rows = found.model_.score, found.plan_.encode(new)
-    mute = replace(score, terms=replace(score.terms, trees=None))
+    functions = {name: one for name, one in score.functions.items() if name != "vote"}
+    mute = replace(score, functions=functions)
     ours, without = (average_precision_score(y_new, one(rows)) for one in (score, mute))
     assert ours > without + 0.1
 
@@ -244,14 +252,16 @@ def test_the_vote_finds_what_the_kernel_does_not(fitted):
 def test_a_row_that_trees_are_sure_of_is_as_anomalous_as_one_far_away(fitted):
     """Where rows are trusted, a row scores its vote at least; where doubted, it is added alone."""
     found, rows, _ = fitted
-    score = found.model_.score
-    doubted = replace(score, terms=replace(score.terms, doubted=True))
-    v, residual, vote = score.terms.vote_weight, np.array([0.2, 0.9]), np.array([0.7, 0.1])
-    values = TermValues(residual=residual, vote=vote, excess=np.zeros(2))
-    assert_allclose(score.combine(values), [0.7 + 0.7 * v, 0.9 + 0.1 * v])
-    assert_allclose(doubted.combine(values), residual + v * vote)
-    Z = found.plan_.encode(rows)
-    votes = score.terms.votes(Z, score.terms.along(Z), score.leaf_votes)
+    v = term_of(found.plan_, VotesTerm).weight
+    residual, vote = np.array([0.2, 0.9]), np.array([0.7, 0.1])
+    values = {"residual": residual, "vote": vote, "excess": np.zeros(2)}
+    trusted, doubted = (
+        combine(values, weights={"vote": v}, doubted=doubted, backend=NUMPY)
+        for doubted in (False, True)
+    )
+    assert_allclose(trusted, [0.7 + 0.7 * v, 0.9 + 0.1 * v])
+    assert_allclose(doubted, residual + v * vote)
+    votes = found.model_.score.values(found.plan_.encode(rows))["vote"]
     assert (found.score_samples(rows) >= (1 + v) * votes - 1e-12).all()
 
 
@@ -261,18 +271,17 @@ def test_the_vote_is_that_of_learnt_rows_alone(fitted):
     table = plan.align(rows)
     labels = plan.labels.read(y, n_rows=len(y), known=model.evidence.labels)
     learnt = plan.holdout.split(table, labels, encoder=plan.encoder).learnt
-    Z = plan.encode(rows)
-    seen = plan.terms.seen(Z, plan.terms.along(Z))
-    sums = plan.terms.trees.sums(seen[learnt], target(y[learnt]))
-    assert_array_equal(model.evidence.sums.leaves, sums)
-    assert_array_equal(model.score.leaf_votes, anomalous_shares(sums))
+    seen = seen_by_trees(plan, rows)
+    sums = term_of(plan, VotesTerm).trees.sums(seen[learnt], target(y[learnt]))
+    assert_array_equal(leaves_of(model), sums)
+    assert_array_equal(model.score.functions["vote"].leaf_votes, anomalous_shares(sums))
 
 
 def test_rows_that_are_doubted_vote_by_balanced_classes_too():
     rows, y = striped(1500)
     found = detector(unlabelled="doubted").fit(rows, y)
-    both = [anomalous_shares(found.model_.evidence.sums.leaves, balanced=b) for b in (False, True)]
-    assert_allclose(found.model_.score.leaf_votes, np.mean(both, axis=0))
+    both = [anomalous_shares(leaves_of(found.model_), balanced=b) for b in (False, True)]
+    assert_allclose(found.model_.score.functions["vote"].leaf_votes, np.mean(both, axis=0))
     assert not np.allclose(*both)
 
 
@@ -288,9 +297,9 @@ def test_shuffled_labels_raise_no_vote():
 
 def test_one_class_has_no_trees(fitted):
     found = detector().fit(fitted[1])
-    assert found.plan_.terms.trees is None
-    assert found.model_.evidence.sums.leaves is None
-    assert len(found.model_.score.leaf_votes) == 0
+    assert term_of(found.plan_, VotesTerm) is None
+    assert "vote" not in sums_of(found.model_)
+    assert "vote" not in found.model_.score.functions
 
 
 def test_pieces_merges_and_forgetting_keep_the_leaves(fitted, tmp_path):
@@ -305,13 +314,11 @@ def test_pieces_merges_and_forgetting_keep_the_leaves(fitted, tmp_path):
     both = first.merge(there)
     whole = detector(plan=found.plan_).fit(rows, np.r_[kinds[:2000], later])
     columns = [0, *(1 + whole.kinds_.index(kind) for kind in both.kinds_)]
-    assert_array_equal(
-        both.model_.evidence.sums.leaves, whole.model_.evidence.sums.leaves[:, columns]
-    )
+    assert_array_equal(leaves_of(both.model_), leaves_of(whole.model_)[:, columns])
     assert_allclose(both.score_samples(rows), whole.score_samples(rows), atol=1e-6)
     both.forget(rows[2000:], later)
     assert both.kinds_ == ("stripe",)
-    assert both.model_.evidence.sums.leaves.shape[1] == 2
+    assert leaves_of(both.model_).shape[1] == 2
     assert_allclose(both.score_samples(rows), before, atol=1e-6)
     both.save(tmp_path / "model.eqsep")
     assert_array_equal(

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.arrays import objects
+from eqsep.checks import warn_of
 from eqsep.cli.project import NAME, current_project, label_column
 from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
@@ -46,7 +47,7 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
     _check_detector(path, detector, getattr(detector, "model_", None), rate=rate)
     if rate is not None:
         detector.false_alarm_rate = checked_rate(rate)
-        detector.threshold_  # noqa: B018  warns where rows are too few
+        warn_of(detector.model_.check_promise())
     return detector
 
 
@@ -56,7 +57,9 @@ def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = N
     _check_detector(path, model, model, rate=rate)
     if rate is None:
         return model
-    return model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
+    model = model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
+    warn_of(model.check_promise())
+    return model
 
 
 def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> Any:
@@ -139,7 +142,7 @@ def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
 def note_extra(model: Model, there: Iterable[str], used: Iterable[str]) -> None:
     """Note columns of a file that are ignored, unless they were left out of the fit on purpose."""
     if model.evidence.labels.labels is not None and not model.label_column:
-        return  # fitted in Python, or by an older version: labels may be among them
+        return  # fitted in Python: labels may be among them
     grouping, project = model.plan.holdout.grouping, current_project.get()
     known: set[str | None] = {*model.plan.table_columns, *model.left_out, model.label_column, *used}
     known |= set() if grouping is None else {*grouping.columns}

@@ -155,7 +155,7 @@ def _rare(model: Model) -> str:
     """The kinds with too few rows for prediction sets by kind, the rarest first."""
     rate, unit = 1 - COVERAGE, model.plan.holdout.unit
     short = sorted(model.namer.short_kinds(rate).items(), key=lambda kind: (kind[1], kind[0]))
-    if not short or not model.namer.has_promise:  # older files have no promise for any kind
+    if not short:
         return ""
     few = ", ".join(f"{shown_kind(kind)} ({n:,})" for kind, n in short[:3])
     more = f" and {len(short) - 3} more" * (len(short) > 3)
@@ -223,7 +223,7 @@ _GIVEN_APART = {
 }
 _SHOWN_ELSEWHERE = (
     *("normal", "false_alarm_rate", "confidence", "unseen_rate"),
-    *("plan", "feature_map", "device", "config"),
+    *("plan", "device", "config"),
 )
 
 
@@ -270,8 +270,6 @@ def _names(model: Model) -> dict[str, str]:
     """How often rows of seen kinds may be called unseen, and kinds too rare for their own sets."""
     if not model.kinds:
         return {}
-    if not model.namer.has_promise:
-        return {"names": "no promise, as the file is of an older version. Fit again to get one"}
     rate, expected = model.promise.unseen_rate, model.namer.expected
     promise = f"{100 * rate:.4g}% of the rows of seen kinds may be called unseen"
     named = "" if expected is None else f"; {expected}"

@@ -198,7 +198,8 @@ def _selecting(
     every_row = replace(wanted, only_alarms=False, **off)
     tables = Tally().counted(scored(model, paths, every_row), job)
     p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
-    rows = select(p, fdr=fdr, n_calibrating=n)
+    rows = select(p, fdr=fdr)
+    warn_of(model.check_selection(rows, fdr=fdr))
     threshold = model.calibration.threshold(p[rows].max()) if rows.any() else np.inf
     return float(threshold), alarms_needed(len(p), fdr=fdr, n_calibrating=n)
 

@@ -7,18 +7,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eqsep.checks import check_row_labels, warn_of
+from eqsep.checks import Finding, check_row_labels
 from eqsep.detector.evidence import Evidence, KindRows
 from eqsep.detector.holdout import NO_GROUPS
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
 from eqsep.detector.terms.kernel import are_among
-from eqsep.errors import EqsepWarning, warn
+from eqsep.errors import EqsepWarning
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
 _ALIKE = 0.02  # the share of new rows that may equal learnt ones in any table
-_FEWEST, _MOST_OF = 3, 0.9  # so many anomalies that are landmarks are not chance
+_FEWEST, _MOST_OF = 3, 0.9  # so many rows that are kept already are not chance
 _SURE = 0.01  # a probability below this is not chance
 _FEWEST_FAR = 5  # normal rows above the threshold: fewer may be the promised false alarms
 _TIMES = 5  # times the promised rate: more alarms among normal rows are not chance
@@ -102,7 +102,7 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
     table = model.plan.align(X)
     labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
     normal = _repeats(model, model.plan.encode(table.take(_held_normal(model, table, labels))))
-    places = np.flatnonzero(labels.code > 0) if model.plan.holdout.keeps_kinds else np.arange(0)
+    places = np.flatnonzero(labels.code > 0)
     kinds = KindRows(
         rows=model.plan.encoder.pack(model.plan.encode(table.take(places))),
         kind=np.array(("", *labels.kinds))[labels.code[places]],
@@ -170,46 +170,41 @@ def rows_to_learn(
     return table, model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
 
 
-def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
-    """Warn of rows learnt before; models of version 0.1 know anomalies only as landmarks."""
-    rows = more.held_out.normal
-    found, again = _repeats(model, rows), are_among(anomalies, model.plan.kernel.landmarks).sum()
-    keeps_none = not model.plan.holdout.keeps_kinds
-    if keeps_none and not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
-        _warn_of_repeats(
-            f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
-            f"of the first fit."
-        )
-    found = replace(found, kinds=_kind_repeats(model, more.kinds))
-    for kind, known in found.repeated_kinds.items():
-        _warn_of_repeats(
-            f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: "
-            f"{known.found:,} of {known.checked:,} rows to keep for naming are kept already."
-        )
+def check_repeats(model: Model, more: Evidence) -> list[Finding]:
+    """Findings on rows that were learnt before."""
+    rows = _repeats(model, more.held_out.normal)
+    found = replace(rows, kinds=_kind_repeats(model, more.kinds))
+    messages = [
+        f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: "
+        f"{known.found:,} of {known.checked:,} rows to keep for naming are kept already."
+        for kind, known in found.repeated_kinds.items()
+    ]
     if found.exceeds_chance:
-        _warn_of_repeats(
+        messages.append(
             f"About {found.share:.0%} of the normal rows were learnt before: {found.found:,} of "
             f"{found.checked:,} rows to hold out are held out already."
         )
+    return [_counted_twice(message) for message in messages]
 
 
-def warn_of_common_rows(model: Model, other: Model) -> None:
-    """Warn if the held-out rows of two models show that both have learnt the same rows."""
+def check_common_rows(model: Model, other: Model) -> list[Finding]:
+    """A finding if the held-out rows of two models show that both have learnt the same rows."""
     more, less = sorted((model, other), key=lambda one: -len(one.evidence.held_out.normal))
     found = _repeats(more, less.evidence.held_out.normal)
-    if found.are_learnt:
-        _warn_of_repeats(
-            f"The two detectors have learnt the same rows: {found.found:,} of "
-            f"{found.checked:,} held-out rows of one are held out by the other too.",
-            hint="Merge detectors that have learnt different rows.",
-        )
+    if not found.are_learnt:
+        return []
+    message = (
+        f"The two detectors have learnt the same rows: {found.found:,} of {found.checked:,} "
+        f"held-out rows of one are held out by the other too."
+    )
+    return [_counted_twice(message, hint="Merge detectors that have learnt different rows.")]
 
 
-def _warn_of_repeats(
+def _counted_twice(
     message: str, *, hint: str = "Learn each row once; forget(X, y) undoes this."
-) -> None:
+) -> Finding:
     suffers = "Such rows count twice, and the promised false-alarm rate may no longer hold."
-    warn(RepeatedRowsWarning(f"{message} {suffers}", hint=hint))
+    return Finding(RepeatedRowsWarning, f"{message} {suffers}", hint)
 
 
 def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
@@ -252,28 +247,28 @@ class NewKindWarning(EqsepWarning):
     """The model does not recognise rows learnt after the first fit as their labels say."""
 
 
-def warn_of_rows(
+def check_rows(
     model: Model, rows: np.ndarray, labels: RowLabels, *, known: RowLabels, judged: bool = False
-) -> None:
-    """Warn of labels unlike earlier ones, and of rows that the model judges unlike their label."""
-    warn_of(check_row_labels(labels, known=known))
-    _warn_of_far_rows(model, rows[labels.code == 0], judged=judged)
+) -> list[Finding]:
+    """Findings on labels unlike earlier ones, and on rows that a model judges unlike theirs."""
+    found = check_row_labels(labels, known=known)
+    found += _check_far_rows(model, rows[labels.code == 0], judged=judged)
     for code, kind in enumerate(labels.kinds[len(known.kinds) :], start=1 + len(known.kinds)):
-        _warn_of_new_kind(model, rows[labels.code == code], kind)
+        found += _check_new_kind(model, rows[labels.code == code], kind)
+    return found
 
 
-def warn_of_threshold(model: Model, *, before: Model) -> None:
-    """Warn, as a fit does, if the threshold is too high, and was not before these rows."""
+def check_new_threshold(model: Model, *, before: Model) -> list[Finding]:
+    """The finding that a threshold is too high, unless it was too high before."""
     found = model.check_threshold()
-    if found and not before.check_threshold():
-        warn_of(found)
+    return found if found and not before.check_threshold() else []
 
 
-def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None:
+def _check_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> list[Finding]:
     limit = _FAR if judged else min(model.threshold, _FAR)
     far = model.score.residual(normal) > limit
     if far.sum() < _FEWEST_FAR or far.mean() <= _TIMES * model.promise.false_alarm_rate:
-        return
+        return []
     hint, topic = "Fit again with all rows, these included.", ""
     if not judged:
         topic = "picked_rows"
@@ -283,10 +278,10 @@ def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None
         f"{limit:.2f} (the threshold is {model.threshold:.2f}): no landmark of the first fit is "
         f"near them."
     )
-    warn(NewKindWarning(message, hint=hint, topic=topic))
+    return [Finding(NewKindWarning, message, hint, {"topic": topic})]
 
 
-def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
+def _check_new_kind(model: Model, rows: np.ndarray, kind: str) -> list[Finding]:
     alarm, rate = float(np.mean(model.score(rows) > model.threshold)), model.promise.unseen_rate
     likeness = model.score.kind_likeness(rows) if model.namer.needs_kind_likeness(rate) else None
     shares = model.namer.taken_for(kind, model.plan.encoder.pack(rows), likeness, rate=rate)
@@ -299,7 +294,7 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
             f"otherwise fit again with these rows included."
         )
     elif named >= 0.5:
-        return
+        return []
     elif other is not None and shares[other] > named:
         advice = (
             f"most look like {other!r}. If both are the same kind, give them the same name; "
@@ -315,4 +310,4 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
         f"The kind {kind!r} is new. After learning its rows ({len(rows):,}), {alarm:.0%} raise an "
         f"alarm and {named:.0%} are recognised as {kind!r}: {advice}"
     )
-    warn(NewKindWarning(message))
+    return [Finding(NewKindWarning, message, "")]

@@ -10,9 +10,10 @@ import numpy as np
 
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
+from eqsep.checks import Finding
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, rows_to_hold_out, usable
-from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
+from eqsep.errors import EqsepWarning, ParameterError, UserError
 
 CONFIDENCE = 0.95  # of the interval shown for every model
 NO_PROMISE = "no promise was made"  # too few rows calibrate
@@ -183,7 +184,7 @@ class Calibration(schemas.Kept, WithoutCaches):
         promised = [rate for rate in USUAL_RATES if self.rank(rate, confidence)]
         return {rate: self.threshold(rate, confidence) for rate in promised}
 
-    def warn_if_short(
+    def check_rate(
         self,
         rate: float,
         confidence: float | None = None,
@@ -192,10 +193,10 @@ class Calibration(schemas.Kept, WithoutCaches):
         config: Config | None = None,
         n_normal: int = 0,
         advised: float | None = None,
-    ) -> None:
-        """Warn if too few of `n_normal` rows calibrate for this rate; one may be `advised`."""
+    ) -> list[Finding]:
+        """A finding if too few of `n_normal` rows calibrate for a rate; one may be `advised`."""
         if self.rank(rate, confidence):
-            return
+            return []
         left_out, wanted = self.n_left_out, 1 / rate - 1
         n, certainly, what, missing = len(self.scores) - left_out, "", "normal rows", 0
         if grouping is not None:
@@ -225,7 +226,8 @@ class Calibration(schemas.Kept, WithoutCaches):
         if enough is not None and confidence is not None and self.rank(rate):
             topic = "higher_rate_or_no_confidence"
             hint = f"{hint[:-1]}, or set confidence=None: the rate can be promised on average."
-        warn(CalibrationWarning(message, hint=hint, topic=topic, more=more, rate=enough))
+        fields = {"topic": topic, "more": more, "rate": enough}
+        return [Finding(CalibrationWarning, message, hint, fields)]
 
     def p_value(self, score: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
         """p(s) for each score, of single rows or of all rows of new `groups`."""
@@ -337,28 +339,30 @@ def rows_that_count(
     return counts
 
 
-def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
+def select(p: np.ndarray, *, fdr: float) -> np.ndarray:
     """Which rows of a batch to select, by Benjamini and Hochberg, at most a share `fdr` falsely."""
     from scipy.stats import false_discovery_control  # imported lazily: slow, and rarely needed
 
-    fdr = checked_fdr(fdr)
     if not len(p):
         return np.zeros(0, dtype=bool)
-    mask: np.ndarray = false_discovery_control(p) <= fdr + 1e-12
-    needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n_calibrating)
-    if not mask.any() and needed > _MANY:
-        least, enough = 1 / (n_calibrating + 1), math.ceil(len(p) / (fdr * _MANY)) - 1
-        warn(
-            CalibrationWarning(
-                f"No row is selected. With {n_calibrating:,} held-out normal rows, the lowest "
-                f"p-value is {least:.2g}, so at least {needed:,} of {len(p):,} rows must score "
-                f"above all of them for any to be selected; with {enough:,} held-out rows, "
-                f"{_MANY} are enough.",
-                hint="Add normal rows, pass fewer rows at a time, or allow a higher fdr.",
-                topic="none_selected",
-            )
-        )
-    return mask
+    chosen: np.ndarray = false_discovery_control(p) <= checked_fdr(fdr) + 1e-12
+    return chosen
+
+
+def check_selection(chosen: np.ndarray, *, fdr: float, n_calibrating: int) -> list[Finding]:
+    """A finding if no row was chosen because too few calibrate for a batch of this size."""
+    n_rows = len(chosen)
+    needed = alarms_needed(n_rows, fdr=fdr, n_calibrating=n_calibrating)
+    if not n_rows or chosen.any() or needed <= _MANY:
+        return []
+    least, enough = 1 / (n_calibrating + 1), math.ceil(n_rows / (fdr * _MANY)) - 1
+    message = (
+        f"No row is selected. With {n_calibrating:,} held-out normal rows, the lowest p-value is "
+        f"{least:.2g}, so at least {needed:,} of {n_rows:,} rows must score above all of them for "
+        f"any to be selected; with {enough:,} held-out rows, {_MANY} are enough."
+    )
+    hint = "Add normal rows, pass fewer rows at a time, or allow a higher fdr."
+    return [Finding(CalibrationWarning, message, hint, {"topic": "none_selected"})]
 
 
 def alarms_needed(n_rows: int, *, fdr: float, n_calibrating: int) -> int:

@@ -140,12 +140,11 @@ class Config:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The config of these parts; values that an older file lacks get their defaults."""
-        names = [field.name for field in fields(cls)]
-        schemas.check_names(state, "Config", required=(), optional=names)
-        powers = state.get("powers")
+        """The config of these parts."""
+        schemas.check_names(state, "Config", required=[field.name for field in fields(cls)])
+        powers = state["powers"]
         try:
-            return cls(**state | ({"powers": tuple(powers)} if type(powers) is list else {}))
+            return cls(**state | {"powers": tuple(powers) if type(powers) is list else None})
         except ParameterError as error:
             schemas.damaged(f"its config is invalid: {str(error).rstrip('.')}")
 

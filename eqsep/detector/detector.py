@@ -14,28 +14,28 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.checks import CAUTIONS, Finding, check_doubt, warn_of
-from eqsep.detector.audit import (
-    rows_to_learn,
-    warn_of_common_rows,
-    warn_of_repeats,
-    warn_of_rows,
-    warn_of_threshold,
-)
+from eqsep.checks import Finding, warn_of
+from eqsep.detector import learning
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.detector.config import UNLABELLED_ROWS, Config
-from eqsep.detector.evidence import Evidence, gather
 from eqsep.detector.explainer import Explanation
-from eqsep.detector.first_fit import FirstFit, Fit, batches_of, read, with_weight
+from eqsep.detector.learning import FitSettings, Learned
 from eqsep.detector.model import Model
 from eqsep.detector.namer import COVERAGE, KindSets
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import check_length
+from eqsep.detector.sources import (
+    RowsInMemory,
+    Source,
+    batches_of,
+    read,
+    source_of,
+    with_weight,
+)
 from eqsep.detector.terms.kernel import kernel_over
 from eqsep.engine.backends import DEVICES, backend_for
-from eqsep.errors import ParameterError, UserError, UserTypeError, warn
-from eqsep.labels import UNLABELLED, RowLabels
-from eqsep.progress import phase
+from eqsep.errors import ParameterError, UserError, UserTypeError
+from eqsep.labels import UNLABELLED
 from eqsep.tables.reading import (
     check_no_labels,
     is_stream,
@@ -182,7 +182,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         device: str = "cpu",
         random_state: Any = None,
         config: Config | None = None,
-        feature_map: Plan | None = None,
     ) -> None:
         self.normal = normal
         self.false_alarm_rate = false_alarm_rate
@@ -198,7 +197,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         self.device = device
         self.random_state = random_state
         self.config = config
-        self.feature_map = feature_map
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -247,18 +245,22 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         >>> detector.fit(np.array_split(X, 10)).predict([[0.0, 0.0], [9.0, 0.0]])
         array([0, 1])
         """
-        first, rng = self._first_fit(), check_random_state(self.random_state)
+        self._settings()  # refuses parameters before it reads rows
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
-            window = self.window if first.plan is None else first.plan.windows
-            fit = first.to_stream(batches_of(X, y, groups, time, sample_weight, window=window), rng)
-        else:
-            check_no_labels(X)
-            table = with_groups(read_table(X, name=type(self).__name__), groups, time)
-            if sample_weight is not None:
-                table, y = with_weight(table, y, sample_weight)
-            fit = first.to_rows(table, y, rng, given=y is not None)
-        return self._begin(fit, first.config)
+            windows = self.window if self.plan is None else self.plan.windows
+            batches = batches_of(X, y, groups, time, sample_weight, window=windows)
+            return self.fit_from(source_of(batches))
+        check_no_labels(X)
+        table = with_groups(read_table(X, name=type(self).__name__), groups, time)
+        if sample_weight is not None:
+            table, y = with_weight(table, y, sample_weight)
+        return self.fit_from(RowsInMemory(table, y))
+
+    def fit_from(self, source: Source) -> Self:
+        """`fit` to the rows of a source, which may be read on other machines."""
+        rng = check_random_state(self.random_state)
+        return self._keep(learning.fit(source, self._settings(), rng))
 
     def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> np.ndarray:
         """`fit`, then `predict` on the same rows: they raise fewer alarms than new ones."""
@@ -296,14 +298,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             for table, labels in read(batches_of(X, y, groups, time, sample_weight, window=window)):
                 self.partial_fit(table, labels, judged=judged)
             return self
-        before = self.model_
-        known = before.evidence.labels
-        rows, labels, more = self._gathered(X, y, groups, time, sample_weight, judged=judged)
-        warn_of_repeats(before, more, rows[labels.code > 0])
-        self._model = before.taught(before.evidence + more)
-        warn_of_rows(self.model_, rows, labels, known=known, judged=judged)
-        warn_of_threshold(self.model_, before=before)
-        return self
+        if sample_weight is not None:
+            X, y = with_weight(read_table(X, name=type(self).__name__), y, sample_weight)
+        where: dict[str, Any] = {"groups": groups, "time": time, "judged": judged}
+        return self._keep(
+            learning.learn(self.model_, X, y, **where, backend=backend_for(self.device))
+        )
 
     def merge(self, other: "Detector") -> Self:
         """Take in what `other` has learnt from other rows, as if this had learnt them itself.
@@ -327,23 +327,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
                 "A detector cannot be merged with itself: its rows would count twice. Pass one "
                 "that has learnt other rows."
             )
-        if not mine.plan.is_same(theirs.plan):
-            raise UserError(
-                "Only detectors with the same plan can be merged, and these have chosen each its "
-                "own. Fit one, and the others with Detector(plan=one.plan_)."
-            )
-        for name in ("alpha", "unlabelled_weight"):
-            own, others = getattr(mine.config, name), getattr(theirs.config, name)
-            if own != others:
-                raise UserError(
-                    f"Only detectors with the same {name} can be merged: this has {own!r}, the "
-                    f"other {others!r}."
-                )
-        warn_of_common_rows(mine, theirs)
-        merged = mine.taught(mine.evidence + theirs.evidence)
-        self._model = replace(merged, caution=mine.caution or theirs.caution)
-        warn_of_threshold(self.model_, before=mine)
-        return self
+        return self._keep(learning.merge(mine, theirs))
 
     def forget(
         self,
@@ -361,10 +345,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         where it would be held out, or where more rows are to go than are there: of learnt rows
         sums are kept. A detector that has forgotten all rows is not fitted.
         """
-        *_, gone = self._gathered(X, y, groups, time, sample_weight, judged=judged)
-        left = self.model_.evidence - gone
-        self._model = None if left.is_empty else self.model_.taught(left)
-        return self
+        if sample_weight is not None:
+            X, y = with_weight(read_table(X, name=type(self).__name__), y, sample_weight)
+        where: dict[str, Any] = {"groups": groups, "time": time, "judged": judged}
+        left = learning.forget(self.model_, X, y, **where, backend=backend_for(self.device))
+        if left is None:
+            self._model = None
+            return self
+        return self._keep(left)
 
     def rename_kind(self, old: str, new: str) -> Self:
         """Give a seen kind another name; if that is the name of another kind, both become one.
@@ -372,36 +360,28 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         No score changes; names of alarms between kinds may. Rows that are forgotten later are
         passed with the new name.
         """
-        known = self.model_.evidence.labels
-        if old not in self.kinds_:
-            raise UserError(f"{old!r} is not a seen kind: expected one of {list(self.kinds_)}.")
-        normal = None if known.labels is None else known.labels.normal
-        if not isinstance(new, str) or new in ("", normal, old):
-            raise UserError(f"{new!r} cannot be the new name of the kind {old!r}.")
-        self._model = self.model_.taught(self.model_.evidence.renamed(old, new))
-        return self
+        return self._keep(learning.rename(self.model_, old, new))
 
     def check_parameters(self) -> Self:
         """Refuse parameters that no detector can be fitted with, as `fit` does."""
-        self._first_fit()
+        self._settings()
         return self
 
     def with_model(self, model: Model) -> Self:
         """This detector, fitted with what was learnt elsewhere: on a cluster, or from a file."""
-        self._model = model
+        self._model, self._checked_promise = model, model.promise
         return self
 
-    def fit_by(self, fit: Callable[[FirstFit, np.random.RandomState], Fit]) -> Self:
-        """Fit by a function that makes a first fit elsewhere, for example on a cluster."""
-        first = self._first_fit()
-        return self._begin(fit(first, check_random_state(self.random_state)), first.config)
+    def _keep(self, learned: Learned) -> Self:
+        """Keep what was learnt, and warn of what was found."""
+        self._model = learned.model  # also where warnings are errors
+        self._checked_promise = learned.model.promise
+        warn_of(learned.findings)
+        return self
 
-    def _first_fit(self) -> FirstFit:
-        """The settings of a first fit; refuses parameters that none can be fitted with."""
+    def _settings(self) -> FitSettings:
+        """What is asked of a fit; refuses parameters that none can have."""
         config, promise, plan = self._resolved_config(), self._promise(), self.plan
-        if self.feature_map is not None:
-            warn(FutureWarning("Detector(feature_map=) is now called plan: pass plan=other.plan_."))
-            plan = self.feature_map
         if not isinstance(plan, Plan | None):
             raise UserError(
                 f"plan must be the plan_ of a fitted detector, got a {type(plan).__name__}."
@@ -413,9 +393,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             check_length(self.window)
         if plan is not None:
             self._check_plan(plan, config)
-        return FirstFit(
+        return FitSettings(
             config=config,
-            rate=promise.false_alarm_rate,
+            promise=promise,
             normal=self.normal,
             unlabelled=self.unlabelled,
             window=None if self.window is None else int(self.window),
@@ -464,30 +444,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
                 topic="contrary_trust",
             )
 
-    def _begin(self, fit: Fit, config: Config) -> Self:
-        """Record a first fit, and warn of what it has found."""
-        phase("calibrating")
-        caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
-        model = Model.solve(fit.plan, fit.evidence, config, promise=self._promise())
-        model = self._model = replace(model, caution=caution)  # also where warnings are errors
-        model.warn_if_short()
-        found = [*fit.findings, *check_doubt(self.unlabelled, kinds=model.kinds)]
-        warn_of([*found, *model.check_dates(fit.times), *model.check_threshold()])
-        return self
-
-    def _gathered(
-        self, X: Any, y: Any, groups: Any, time: Any, sample_weight: Any, *, judged: bool
-    ) -> tuple[np.ndarray, RowLabels, Evidence]:
-        """More rows encoded, their labels, and what they teach."""
-        model = self.model_
-        if sample_weight is not None:
-            X, y = with_weight(read_table(X, name=type(self).__name__), y, sample_weight)
-        table, labels = rows_to_learn(model, X, y, groups=groups, time=time)
-        evidence = gather(
-            model.plan, table, labels, judged=judged, backend=backend_for(self.device)
-        )
-        return model.plan.encode(table), labels, evidence
-
     @property
     def model_(self) -> Model:
         """All that was learnt, under the present promise and on the present device."""
@@ -497,12 +453,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     def plan_(self) -> Plan:
         """What is fixed at the first fit."""
         return self.model_.plan
-
-    @property
-    def feature_map_(self) -> Plan:
-        """The old name of `plan_`."""
-        warn(FutureWarning("Detector.feature_map_ is now called plan_."))
-        return self.plan_
 
     @property
     def kinds_(self) -> tuple[str, ...]:
@@ -553,6 +503,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             raise AttributeError("The detector was fitted to a table without column names.")
         return np.array(list(plan.table_columns), dtype=object)
 
+    def _judging(self) -> Model:
+        """The model, to judge rows by; warns once where rows are too few for a new promise."""
+        model = self.model_
+        if model.promise != getattr(self, "_checked_promise", None):
+            self._checked_promise = model.promise
+            warn_of(model.check_promise())
+        return model
+
     def _checked_model(self) -> Model:
         """The model; an error if there is none, or all that it had learnt is forgotten."""
         model: Model | None = getattr(self, "_model", None)
@@ -577,7 +535,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def decision_function(self, X: Any) -> np.ndarray:
         """How far the score of each row is above the threshold; above 0 it is an alarm."""
-        model = self.model_
+        model = self._judging()
         return np.asarray(model.scores(X) - model.threshold)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -588,7 +546,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def predict_kind(self, X: Any) -> np.ndarray:
         """ "normal" for a row that passes; for an alarm its likeliest seen kind, or "unseen"."""
-        return self.model_.kind_of(X)
+        return self._judging().kind_of(X)
 
     def kind_probability(self, X: Any) -> np.ndarray:
         """The probability that the name of each alarm is right; NaN for a row that passes.
@@ -600,7 +558,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         is the share of unseen kinds among such rows only if they are as common as alarms of seen
         kinds that are called "unseen".
         """
-        return self.model_.verdicts(X).kind_probability
+        return self._judging().verdicts(X).kind_probability
 
     def predict_kinds(
         self, X: Any, *, coverage: float = COVERAGE, by_kind: bool = False
@@ -632,7 +590,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         >>> sorted(detector.predict_kinds([[6.0, 0.0], [0.0, 0.0]])[0])
         ['fan', 'pump']
         """
-        return self.model_.kind_sets(X, coverage=coverage, by_kind=by_kind)
+        return self._judging().kind_sets(X, coverage=coverage, by_kind=by_kind)
 
     def kind_p_values(self, X: Any) -> np.ndarray:
         """The p-value of "it is of this kind" for each row and each of `kinds_`."""
@@ -672,7 +630,10 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def select(self, X: Any, *, fdr: float = 0.1) -> np.ndarray:
         """Which rows of the batch `X` are anomalies, at most a share of `fdr` of them falsely."""
-        return self.model_.select(X, fdr=fdr)
+        model = self.model_
+        chosen = model.select(X, fdr=fdr)
+        warn_of(model.check_selection(chosen, fdr=fdr))
+        return chosen
 
     def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
         """Why each row has its score: the `top` columns that drive it; others are summed up."""

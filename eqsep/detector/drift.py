@@ -113,7 +113,7 @@ def _rates_after(
 ) -> np.ndarray:
     """The share of rows after above the threshold of those before; then with blocks permuted."""
     window, rng = None if like.windows is None else like.windows.length, np.random.RandomState(0)
-    plan = Plan.choose(before, labels, config, rng, reading=like.labels, rate=rate, window=window)
+    plan = Plan.choose(before, labels, config, rng, scheme=like.labels, rate=rate, window=window)
     evidence = gather(plan, plan.align(before), labels)
     score, held = Score.solve(plan, evidence.learnt_sums(plan, config)), evidence.held_out
     grouping = plan.holdout.grouping

@@ -1,9 +1,8 @@
 """Evidence: what rows teach, and all that learning changes. It can be added and subtracted."""
 
-import zlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -12,18 +11,15 @@ import numpy as np
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
-from eqsep.detector.holdout import NO_GROUPS, n_held_out, row_hashes
-from eqsep.detector.plan import NamesByColumn, Plan
+from eqsep.detector.holdout import NO_GROUPS, n_kind_rows, row_hashes
+from eqsep.detector.plan import Plan
 from eqsep.detector.terms.term import LearntSums, RowsToSum, Sums
 from eqsep.engine.backends import NUMPY, Backend
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 from eqsep.progress import reporter
-from eqsep.tables.encodings import FAR
 from eqsep.tables.reading import Table
-
-_FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept if rows are wide
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -58,8 +54,6 @@ class HeldOutRows(_Rows):
     hashes: np.ndarray  # uint64, by which rows are held out: of the row, or of its group
     in_groups: bool  # whether whole groups are held out
     weight: np.ndarray  # what each row would count if it were learnt
-    # While batches are learnt: each row's name in every column with provisional names.
-    provisional_names: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     ARRAYS: ClassVar = ("rows", "kind", "hashes", "weight")
     SCHEMAS: ClassVar = {
@@ -90,15 +84,6 @@ class HeldOutRows(_Rows):
         """The group of each normal row, as a hash; empty if rows are held out one by one."""
         return self.hashes[self.is_normal] if self.in_groups else NO_GROUPS
 
-    def take(self, places: np.ndarray) -> Self:
-        names = {column: names[places] for column, names in self.provisional_names.items()}
-        return replace(super().take(places), provisional_names=names)
-
-    def __add__(self, other: Self) -> Self:
-        mine, theirs = self.provisional_names, other.provisional_names
-        names = {c: np.concatenate([mine[c], theirs[c]]) for c in mine if c in theirs}
-        return replace(super().__add__(other), provisional_names=names)
-
     def __sub__(self, gone: "HeldOutRows") -> "HeldOutRows":
         """The rows left without `gone`; refused if one of these was not held out."""
         parts = [(one.rows, one.is_normal, *[one.hashes] * one.in_groups) for one in (self, gone)]
@@ -109,6 +94,14 @@ class HeldOutRows(_Rows):
                 "not among them. Pass rows and labels as they were learnt."
             )
         return self.take(left)
+
+    def fewest(self, n_normal: int, n_anomalies: int) -> "HeldOutRows":
+        """At most so many of the rows, those with the lowest hashes."""
+        stay = np.ones(len(self.kind), dtype=bool)
+        for part, n in ((self.is_normal, n_normal), (~self.is_normal, n_anomalies)):
+            if part.sum() > n:
+                stay[part] = self.hashes[part] < np.sort(self.hashes[part])[n]
+        return self if stay.all() else self.take(np.flatnonzero(stay))
 
     def sorted(self, *, key: int) -> "HeldOutRows":
         """The same rows in a random order that depends on them alone, normal ones first."""
@@ -187,19 +180,18 @@ class Evidence(WithoutCaches):
 
     sums: tuple[Sums, ...]  # over learnt rows, for each term of the plan
     weight: np.ndarray  # of the learnt normal rows, then of those of each kind
+    # By class too: the sum of the hashes of these rows, modulo 2^64, which no order or rounding
+    # changes.
+    learnt: np.ndarray
     held_out: HeldOutRows  # rows that calibrate
     kinds: KindRows  # some learnt rows of the seen kinds
     labels: RowLabels  # the labels and kinds seen so far; `plan.labels` is how they are read
     n_normal: int  # normal rows, held out or not
-    # Which of the plan's provisional names learnt rows have.
-    learnt_names: NamesByColumn = field(default_factory=dict)
-    # The sum of the hashes of all learnt rows, modulo 2^64, which no order or rounding changes.
-    learnt: np.uint64 | None = None  # None: a file of an older version has not counted them
 
     SCHEMAS: ClassVar = {
-        "learnt": schemas.either(schemas.NONE, schemas.BOUND),
         "sums": schemas.items(schemas.DICT),
         "weight": schemas.bounded("classes", dtype="float64"),
+        "learnt": schemas.array_of("classes", kinds="u"),
         "held_out": schemas.kept(HeldOutRows),
         "kinds": schemas.DICT,
         "labels": schemas.kept(RowLabels),
@@ -208,18 +200,16 @@ class Evidence(WithoutCaches):
 
     def __add__(self, other: "Evidence") -> "Evidence":
         labels = self.labels.joined(other.labels)
-        mine, theirs = self.learnt_names, other.learnt_names
-        names = {column: mine.get(column, frozenset()) | theirs[column] for column in theirs}
-        (ours, weight), (others, more) = self._sums_of(labels), other._sums_of(labels)
+        ours, weight, hashes = self._sums_of(labels)
+        others, more, more_hashes = other._sums_of(labels)
         return Evidence(
             sums=tuple(one + another for one, another in zip(ours, others, strict=True)),
             weight=weight + more,
+            learnt=hashes + more_hashes,
             held_out=self.held_out + other.held_out,
             kinds=self.kinds + other.kinds,
             labels=labels,
             n_normal=self.n_normal + other.n_normal,
-            learnt_names={**mine, **names},
-            learnt=_added(self.learnt, other.learnt),
         )
 
     def __sub__(self, other: "Evidence") -> "Evidence":
@@ -236,38 +226,43 @@ class Evidence(WithoutCaches):
                 f"Cannot forget more than was learnt: got {given} rows (without held-out ones), "
                 f"and {had} were learnt. Pass rows and labels as they were learnt."
             )
-        others, less = other._sums_of(self.labels)
+        others, less, hashes = other._sums_of(self.labels)
         left = np.maximum(0.0, self.weight - less)
         stay = [0, *(1 + i for i, weight in enumerate(left[1:]) if weight > 1e-9)]
         pairs = zip(self.sums, others, strict=True)
+        hashes = self.learnt - hashes
+        learnt_now = hashes[stay]
+        learnt_now[:1] += np.delete(hashes, stay).sum()  # not 0 if other rows were forgotten
         return Evidence(
             sums=tuple(
                 (one - gone).with_classes(lambda sums: sums[..., stay]) for one, gone in pairs
             ),
             weight=left[stay],
+            learnt=learnt_now,
             held_out=self.held_out - other.held_out,
             kinds=self.kinds - other.kinds,
             labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
             n_normal=max(self.n_normal - other.n_normal, 0),
-            learnt_names=self.learnt_names,
-            learnt=_added(self.learnt, other.learnt, sign=-1),
         )
 
-    def _sums_of(self, labels: RowLabels) -> tuple[tuple[Sums, ...], np.ndarray]:
-        """The sums and weights with the classes of these labels: normal, and then the kinds."""
+    def _sums_of(self, labels: RowLabels) -> tuple[tuple[Sums, ...], np.ndarray, np.ndarray]:
+        """The sums, weights and hashes by the classes of these labels: normal, then the kinds."""
         places = [1 + labels.kinds.index(k) for k in self.labels.kinds if k in labels.kinds]
         return self._moved([0, *places], n=1 + len(labels.kinds))
 
-    def _moved(self, places: list[int], *, n: int) -> tuple[tuple[Sums, ...], np.ndarray]:
-        """The sums and weights with each class added to the one that `places` names, of `n`."""
+    def _moved(
+        self, places: list[int], *, n: int
+    ) -> tuple[tuple[Sums, ...], np.ndarray, np.ndarray]:
+        """The sums, weights and hashes, each class added to the one that `places` names, of `n`."""
 
         def moved(sums: np.ndarray) -> np.ndarray:
-            out = np.zeros((*sums.shape[:-1], n))
+            out = np.zeros((*sums.shape[:-1], n), dtype=sums.dtype)
             for before, after in enumerate(places):
                 out[..., after] += sums[..., before]
             return out
 
-        return tuple(sums.with_classes(moved) for sums in self.sums), moved(self.weight)
+        sums = tuple(one.with_classes(moved) for one in self.sums)
+        return sums, moved(self.weight), moved(self.learnt)
 
     def learnt_sums(self, plan: Plan, config: Config) -> LearntSums:
         """What the terms of the plan are solved from."""
@@ -283,16 +278,34 @@ class Evidence(WithoutCaches):
         now = [new if kind == old else kind for kind in self.labels.kinds]
         kinds = tuple(dict.fromkeys(now))
         labels = None if self.labels.labels is None else self.labels.labels.renamed(old, new)
-        sums, weight = self._moved([0, *(1 + kinds.index(kind) for kind in now)], n=1 + len(kinds))
+        places = [0, *(1 + kinds.index(kind) for kind in now)]
+        sums, weight, learnt = self._moved(places, n=1 + len(kinds))
         return replace(
             self,
             sums=sums,
             weight=weight,
+            learnt=learnt,
             held_out=self.held_out.renamed(old, new),
             kinds=self.kinds.renamed(old, new),
             labels=replace(self.labels, kinds=kinds, labels=labels),
-            learnt=None,  # hashes of rows depend on their kinds
         )
+
+    def trimmed(self, config: Config, *, slack: float = 1.0) -> "Evidence":
+        """The same without rows that calibrate, or name alarms, beyond those that are needed.
+
+        Where there are over `slack` times as many, those with the lowest hashes stay.
+        """
+        held, kinds = self.held_out, self.kinds
+        most = config.max_held_out, config.max_held_out_anomalies
+        n_normal = int(held.is_normal.sum())
+        is_large = (slack * most[0] < n_normal, slack * most[1] < len(held.kind) - n_normal)
+        if not held.in_groups and any(is_large):
+            held = held.fewest(*most)
+        n_each = n_kind_rows(kinds.rows.shape[1], config=config)
+        names, counts = np.unique(kinds.kind, return_counts=True)
+        large = names[counts > slack * n_each].tolist()
+        bounds = {k: int(np.sort(kinds.hashes[kinds.kind == k])[n_each]) for k in large}
+        return replace(self, held_out=held, kinds=kinds.below(bounds))
 
     @property
     def is_empty(self) -> bool:
@@ -308,7 +321,7 @@ class Evidence(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any], *, plan: Plan) -> Self:
         """The evidence of these parts, under a plan."""
-        schemas.check_parts(state, cls.SCHEMAS, "Evidence", optional=["learnt"])
+        schemas.check_parts(state, cls.SCHEMAS, "Evidence")
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
         sums = tuple(map(Sums.from_state, state["sums"]))
         evidence = cls(**state | {"sums": sums, "kinds": kinds, "n_normal": n_normal})
@@ -323,6 +336,8 @@ class Evidence(WithoutCaches):
         n_classes = nothing.target.shape[1]
         if [one.shapes() for one in sums] != expected or len(evidence.weight) != n_classes:
             schemas.damaged("its sums do not match its terms and kinds")
+        if evidence.learnt.dtype != np.uint64:
+            schemas.damaged("the hashes of its rows do not have 64 bits")
         if (evidence.weight < 0).any():
             schemas.damaged("a weight of its rows is below 0")
         if held.rows.shape[1] != landmarks.shape[1] or held.hashes.dtype != np.uint64:
@@ -338,30 +353,21 @@ class Evidence(WithoutCaches):
             or kinds.key != holdout.key
             or kinds.rows.shape[1] != len(plan.encoder.pack.first)
             or not set(kinds.kind.tolist()) <= set(evidence.labels.kinds)
-            or (len(kinds.rows) and not holdout.keeps_kinds)
         ):
             schemas.damaged("the rows that name its alarms do not match its columns and kinds")
         return evidence
 
 
-def _added(one: np.uint64 | None, other: np.uint64 | None, *, sign: int = 1) -> np.uint64 | None:
-    """The sum or difference modulo 2^64; None where one is not known."""
-    if one is None or other is None:
-        return None
-    return np.uint64((int(one) + sign * int(other)) % 2**64)
-
-
-def _sum_of_hashes(
-    rows: np.ndarray, kind: np.ndarray, weight: np.ndarray, *, key: int
-) -> np.uint64:
-    """The sum modulo 2^64 of a hash of each row, its kind and its weight."""
+def _sums_of_hashes(
+    rows: np.ndarray, code: np.ndarray, weight: np.ndarray, *, n_classes: int, key: int
+) -> np.ndarray:
+    """The sum modulo 2^64, for each class, of a hash of each row and its weight."""
     hashes = row_keys(rows, rng=np.random.RandomState(key))
-    names, code = np.unique(kind, return_inverse=True)
-    of_kind = np.array([zlib.crc32(name.encode()) for name in names.tolist()], dtype=float)
     halves = hashes >> np.uint64(32), hashes & np.uint64(2**32 - 1)
-    described = np.column_stack([*halves, of_kind[code], weight]).astype(float)
-    found: np.uint64 = row_keys(described, rng=np.random.RandomState(key)).sum(dtype=np.uint64)
-    return found
+    described = np.column_stack([*halves, weight]).astype(float)
+    sums = np.zeros(n_classes, dtype=np.uint64)
+    np.add.at(sums, code, row_keys(described, rng=np.random.RandomState(key)))
+    return sums
 
 
 def _remaining(
@@ -398,39 +404,17 @@ def gather(
     weight = plan.labels.weights(labels)
     weight = weight if table.weight is None else weight * table.weight
     kinds, code = np.array(("", *labels.kinds)), np.maximum(labels.code, 0)
-    coded = {c.name: c.names() for c in table.columns if c.name in plan.provisional}
-    names = {c: np.array(known, dtype=object)[place] for c, (known, place) in coded.items()}
     held_out = HeldOutRows(
         rows=rows[held],
         kind=kinds[code[held]],
         hashes=split.hashes[held],
         in_groups=plan.holdout.grouping is not None,
         weight=weight[held],
-        provisional_names={c: own[held] for c, own in names.items()},
     )
-    names = {c: own[learnt] for c, own in names.items()}
-    parts = [part[learnt] for part in (rows, code, weight, split.hashes)]
-    more = _taught(plan, labels.of_no_row(), held_out, *parts, names=names, backend=backend)
-    return replace(more, n_normal=int((labels.code == 0).sum()))
-
-
-def _taught(
-    plan: Plan,
-    labels: RowLabels,
-    held_out: HeldOutRows,
-    rows: np.ndarray,
-    code: np.ndarray,
-    weight: np.ndarray,
-    hashes: np.ndarray,
-    *,
-    names: Mapping[str, np.ndarray],
-    backend: Backend = NUMPY,
-) -> Evidence:
-    """The evidence in encoded rows to learn, by class; rows without a label have class 0."""
-    holdout, kinds = plan.holdout, np.array(("", *labels.kinds))
+    rows, code, weight, hashes = (p[learnt] for p in (rows, code, weight, split.hashes))
     target = np.zeros((len(code), len(kinds)))
     target[np.arange(len(code)), code] = 1.0
-    kept = np.flatnonzero(code > 0) if holdout.keeps_kinds else np.arange(0)
+    kept = np.flatnonzero(code > 0)
     kind_rows = KindRows(
         rows=plan.encoder.pack(rows[kept]),
         kind=kinds[code[kept]],
@@ -443,91 +427,22 @@ def _taught(
         weight=weight @ target,
         held_out=held_out,
         kinds=kind_rows.below(holdout.kind_bounds),
-        labels=labels,
-        n_normal=0,
-        learnt_names={c: plan.provisional[c] & {*own} for c, own in names.items()},
-        learnt=_sum_of_hashes(rows, kinds[code], weight, key=holdout.key % 2**32),
+        labels=labels.of_no_row(),
+        n_normal=int((labels.code == 0).sum()),
+        learnt=_sums_of_hashes(rows, code, weight, n_classes=len(kinds), key=holdout.key % 2**32),
     )
 
 
-# Lower bounds. While batches arrive, a first fit may hold out, or keep of a kind, more rows than it
-# needs. Each function here takes a plan and the evidence gathered under it, and returns both with
-# lower bounds, as if these had held from the first row on.
+@dataclass(frozen=True, kw_only=True)
+class Gather:
+    """Gathers what batches of rows teach under a plan; it can be sent to other processes."""
 
+    plan: Plan
+    known: RowLabels  # how labels are read
+    backend: Backend = NUMPY
 
-def with_fewer_kind_rows(
-    plan: Plan, evidence: Evidence, *, config: Config, slack: float = 1.0
-) -> tuple[Plan, Evidence]:
-    """Keep fewer rows of each kind that has more than `slack` times as many as are needed."""
-    kinds, holdout = evidence.kinds, plan.holdout
-    limit = n_kind_rows(kinds.rows.shape[1], config=config)
-    names, counts = np.unique(kinds.kind, return_counts=True)
-    large = names[counts > slack * limit]
-    if not len(large):
-        return plan, evidence
-    lower = {k: int(np.sort(kinds.hashes[kinds.kind == k])[limit]) for k in large.tolist()}
-    holdout = replace(holdout, kind_bounds={**holdout.kind_bounds, **lower})
-    return replace(plan, holdout=holdout), replace(evidence, kinds=kinds.below(lower))
-
-
-def n_kind_rows(n_columns: int, *, config: Config) -> int:
-    """The most rows of a kind to keep: fewer if they are wide."""
-    return min(config.max_kind_rows, max(_FEWEST_KIND_ROWS, _MOST_VALUES // max(n_columns, 1)))
-
-
-def with_lower_bounds(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
-    """Hold out and keep fewer rows where there are more than twice as many as ever needed."""
-    plan, evidence = with_fewer_kind_rows(plan, evidence, config=config, slack=2.0)
-    if plan.holdout.grouping is not None:
-        return plan, evidence  # only some rows of large groups calibrate anyway
-    for most, anomalous in ((config.max_held_out, False), (config.max_held_out_anomalies, True)):
-        if (evidence.held_out.is_normal != anomalous).sum() > 2 * most:
-            plan, evidence = _with_fewer_held_out(plan, evidence, most=most, anomalous=anomalous)
-    return plan, evidence
-
-
-def settled(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
-    """The bounds that a fit in memory would have chosen, and no provisional names any more."""
-    plan, evidence = with_fewer_kind_rows(plan, evidence, config=config)
-    if plan.holdout.grouping is None:
-        most = n_held_out(evidence.n_normal, config=config, doubted=plan.holdout.anomaly_bound > 0)
-        plan, evidence = _with_fewer_held_out(plan, evidence, most=most)
-    if not plan.provisional:
-        return plan, evidence
-    rare, rows = {}, evidence.held_out.rows.copy()
-    for column, provisional in plan.provisional.items():
-        new = provisional - evidence.learnt_names.get(column, frozenset())
-        learnt = plan.encoder.name_columns[column]
-        rare[column] = [name for name in learnt.rare if name not in new]
-        is_new = np.isin(evidence.held_out.provisional_names[column], list(new))
-        place = plan.encoder.column_names.index(column)
-        outputs = np.flatnonzero(plan.encoder.source == place)  # all outputs of a name count
-        rows[is_new, outputs[len(learnt.frequent)]] = 0.0  # no longer a rare name
-        rows[is_new, outputs[-1]] = FAR * learnt.weights[-1]
-    held = replace(evidence.held_out, rows=rows, provisional_names={})
-    plan = replace(plan, encoder=plan.encoder.with_rare_names(rare), provisional={})
-    return plan, replace(evidence, held_out=held, learnt_names={})
-
-
-def _with_fewer_held_out(
-    plan: Plan, evidence: Evidence, *, most: int, anomalous: bool = False
-) -> tuple[Plan, Evidence]:
-    """Hold out at most so many rows, normal or `anomalous`, and learn the others."""
-    held = evidence.held_out
-    concerned = held.is_normal != anomalous
-    hashes = np.sort(held.hashes[concerned])
-    if len(hashes) <= most:
-        return plan, evidence
-    lower = int(hashes[most])
-    if 2 * (hashes < np.uint64(lower)).sum() < most:
-        lower += 1
-    rule = plan.holdout
-    rule = replace(rule, anomaly_bound=lower) if anomalous else replace(rule, bound=lower)
-    plan = replace(plan, holdout=rule)
-    leaves = concerned & (held.hashes >= np.uint64(lower))
-    moved = held.take(np.flatnonzero(leaves))
-    kinds = ("", *evidence.labels.kinds)
-    code = np.array([kinds.index(kind) for kind in moved.kind.tolist()], dtype=int)
-    parts = (moved.take(np.arange(0)), moved.rows, code, moved.weight, moved.hashes)
-    more = _taught(plan, evidence.labels, *parts, names=moved.provisional_names)
-    return plan, replace(evidence, held_out=held.take(np.flatnonzero(~leaves))) + more
+    def __call__(self, table: Table, y: Any, *, known: RowLabels | None = None) -> Evidence:
+        """What a batch teaches; `known` are the labels of more rows than the plan has seen."""
+        table = self.plan.align(table)
+        labels = self.plan.labels.read(y, n_rows=table.n_rows, known=known or self.known)
+        return gather(self.plan, table, labels, backend=self.backend)

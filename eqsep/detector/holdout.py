@@ -27,6 +27,8 @@ _GAP, _WIDE_GAP = 0.1, 0.25  # of a block next to a held-out one, without and wi
 _SPARE = 5  # times as many groups as a rate needs are held out, if there are enough
 _FEWEST_ANOMALIES = 10  # labelled ones: fewer are not worth holding out
 _COMMON = 20  # rows of a kind: with fewer, none are held out
+_LUCK = 3.0  # standard deviations of what a share of many rows holds out
+_FEWEST_KIND_ROWS, _KIND_CELLS = 200, 200_000  # of a kind that are kept if rows are wide
 
 
 def usable(n: int) -> int:
@@ -209,7 +211,6 @@ class HoldOut:
     grouping: Grouping | None = None
     # Of rows that name alarms, for kinds with many rows.
     kind_bounds: Mapping[str, int] = field(default_factory=dict)
-    keeps_kinds: bool = True  # False for models of version 0.1: alarms are named by likeness alone
 
     SCHEMAS: ClassVar = {
         "columns": schemas.array_of(None, kinds="i"),
@@ -219,7 +220,6 @@ class HoldOut:
         "anomaly_kinds": schemas.TEXTS,
         "grouping": schemas.kept(Grouping, optional=True),
         "kind_bounds": schemas.entries(schemas.BOUND),
-        "keeps_kinds": schemas.FLAG,
     }
 
     @property
@@ -238,8 +238,12 @@ class HoldOut:
         rate: float,
         window: int | None,
         rng: np.random.RandomState,
+        population: "Population | None" = None,
     ) -> tuple[Self, Split]:
-        """The rule for the rows of a first fit, to promise a `rate`, and how it splits them."""
+        """The rule for the rows of a first fit, to promise a `rate`, and how it splits them.
+
+        They are all rows, or a sample of a larger population.
+        """
         ids = id_columns(table)
         columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
         kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in columns)]
@@ -247,7 +251,7 @@ class HoldOut:
         key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
         if table.groups is None:
             hashes = row_hashes(values, key=key)
-            bounds = _bounds(hashes, labels, config=config, doubted=doubted)
+            bounds = _bounds(hashes, labels, population, config=config, doubted=doubted)
             rule = cls(columns=columns, key=key, **bounds)
             return rule, rule._of_hashes(hashes, labels)
         # Whole groups are held out if there are enough to promise the rate for new ones; otherwise,
@@ -263,9 +267,27 @@ class HoldOut:
                 f"groups are needed, got {len(units)}. Pass more groups, or leave them out."
             )
         n_held = n_held_out_groups(len(units), rate=rate, config=config)
-        grouping = grouping.scaled(n_rows[:n_held].sum() / config.max_held_out_in_groups)
+        more = 1.0 if population is None else population.times_sample
+        grouping = grouping.scaled(more * n_rows[:n_held].sum() / config.max_held_out_in_groups)
         rule = cls(columns=columns, key=key, bound=int(units[n_held]), grouping=grouping)
         return rule, grouping.split(groups, labels, key=key, bound=rule.bound)
+
+    def with_kinds(
+        self,
+        packed: Mapping[str, np.ndarray],
+        *,
+        config: Config,
+        population: "Population | None",
+    ) -> Self:
+        """The same rule, with bounds for kinds that have more rows to learn than are kept."""
+        bounds = {}
+        for kind, rows in packed.items():
+            n = n_kind_rows(rows.shape[1], config=config)
+            if population is None and len(rows) > n:
+                bounds[kind] = int(np.sort(row_hashes(rows, key=self.key))[n])
+            elif population is not None and population.n_of_kind[kind] > n:
+                bounds[kind] = int(n / population.n_of_kind[kind] * _ALL)
+        return replace(self, kind_bounds=bounds)
 
     def split(self, table: Table, labels: RowLabels, *, encoder: Encoder) -> Split:
         """How an aligned table is split, by hashes of its rows or of their groups."""
@@ -309,7 +331,7 @@ class HoldOut:
 
     def is_same(self, other: "HoldOut") -> bool:
         """Whether both rules treat every row the same way."""
-        names = ("key", "bound", "anomaly_bound", "anomaly_kinds", "grouping", "keeps_kinds")
+        names = ("key", "bound", "anomaly_bound", "anomaly_kinds", "grouping")
         return all(getattr(self, name) == getattr(other, name) for name in names) and (
             dict(self.kind_bounds) == dict(other.kind_bounds)
         )
@@ -341,19 +363,52 @@ class HoldOut:
         return cls(**state | own_types)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Population:
+    """All rows of which a sample decides the plan."""
+
+    n_normal: int
+    n_of_kind: Mapping[str, int]
+    times_sample: float  # as many rows that are not known to be anomalous as the sample has
+
+
+def n_kind_rows(n_columns: int, *, config: Config) -> int:
+    """The most rows of a kind to keep: fewer if they are wide."""
+    for_width = max(_FEWEST_KIND_ROWS, _KIND_CELLS // max(n_columns, 1))
+    return min(config.max_kind_rows, for_width)
+
+
 def _bounds(
-    hashes: np.ndarray, labels: RowLabels, *, config: Config, doubted: bool
+    hashes: np.ndarray,
+    labels: RowLabels,
+    population: Population | None,
+    *,
+    config: Config,
+    doubted: bool,
 ) -> dict[str, Any]:
     """The bounds of normal rows and, if these are doubted, of anomalies of common kinds."""
     doubted = doubted and not (labels.code == UNLABELLED).any()
     times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
     common = [code for code in np.flatnonzero(times >= _COMMON).tolist() if doubted]
-    anomalous = np.sort(hashes[np.isin(labels.code, common)])
-    n_anomalous = n_held_out_anomalies(len(anomalous), config=config) if common else 0
-    normal = np.sort(hashes[labels.code == 0])
-    n_normal = n_held_out(len(normal), config=config, doubted=n_anomalous > 0)
-    bound = int(normal[n_normal]) if len(normal) > 1 else 0
-    if not n_anomalous:
-        return {"bound": bound}
     kinds = tuple(labels.kinds[code - 1] for code in common)
-    return {"bound": bound, "anomaly_bound": int(anomalous[n_anomalous]), "anomaly_kinds": kinds}
+    anomalous, normal = hashes[np.isin(labels.code, common)], hashes[labels.code == 0]
+    n_normal, n_anomalous = len(normal), len(anomalous)
+    if population is not None:
+        n_normal = population.n_normal
+        n_anomalous = sum(population.n_of_kind[kind] for kind in kinds)
+    held_anomalous = n_held_out_anomalies(n_anomalous, config=config) if common else 0
+    held_normal = n_held_out(n_normal, config=config, doubted=held_anomalous > 0)
+    if population is None:
+        bound = int(np.sort(normal)[held_normal]) if len(normal) > 1 else 0
+        anomaly_bound = int(np.sort(anomalous)[held_anomalous]) if held_anomalous else 0
+    else:
+        bound = _share_bound(held_normal, n_normal)
+        anomaly_bound = _share_bound(held_anomalous, n_anomalous)
+    if not held_anomalous:
+        return {"bound": bound}
+    return {"bound": bound, "anomaly_bound": anomaly_bound, "anomaly_kinds": kinds}
+
+
+def _share_bound(n_held: int, n: int) -> int:
+    """The bound below which at least `n_held` of `n` hashes lie, but for bad luck."""
+    return int(min((n_held + _LUCK * math.sqrt(n_held)) / max(n, 1), 1.0) * _ALL)

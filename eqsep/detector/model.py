@@ -11,7 +11,14 @@ import numpy as np
 from eqsep import checks, schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.checks import Beyond, Finding
-from eqsep.detector.calibration import Calibration, Promise, anomalies_among, checked_share, select
+from eqsep.detector.calibration import (
+    Calibration,
+    Promise,
+    anomalies_among,
+    check_selection,
+    checked_share,
+    select,
+)
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import Evidence, HeldOutRows
 from eqsep.detector.explainer import Explainer, Explanation
@@ -19,7 +26,7 @@ from eqsep.detector.namer import COVERAGE, Judges, KindSets, Namer
 from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score
 from eqsep.engine.backends import NUMPY, backend_for
-from eqsep.errors import UserError, warn
+from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.tables.encodings import Category
 from eqsep.tables.reading import Column, read_table, with_groups
@@ -92,7 +99,7 @@ class Model(WithoutCaches):
             promise=promise,
             score=score,
             calibration=calibrate(score, evidence.held_out),
-            namer=_namer(plan, evidence, config),
+            namer=_namer(evidence, config),
         )
 
     def taught(self, evidence: Evidence) -> "Model":
@@ -107,13 +114,11 @@ class Model(WithoutCaches):
         )
 
     def promising(self, promise: Promise) -> "Model":
-        """The same model with another promise; warns where rows are too few for it."""
+        """The same model with another promise."""
         if promise == self.promise:
             return self
         if promise not in self._variants:
-            variant = replace(self, promise=promise)
-            variant.warn_if_short()
-            self._variants[promise] = variant
+            self._variants[promise] = replace(self, promise=promise)
         return self._variants[promise]
 
     def on(self, device: str) -> "Model":
@@ -224,12 +229,12 @@ class Model(WithoutCaches):
             rows[:, encoder.source == index] = encoder.encode_column(index, column)
         return rows
 
-    def warn_if_short(self) -> None:
-        """Warn where there are too few held-out rows for the promise."""
+    def check_promise(self) -> list[Finding]:
+        """A finding if there are too few held-out rows for the promise."""
         rate, confidence, _ = astuple(self.promise)
         if self.rank:
-            return
-        self.calibration.warn_if_short(
+            return []
+        return self.calibration.check_rate(
             rate,
             confidence,
             grouping=self.plan.holdout.grouping,
@@ -303,7 +308,13 @@ class Model(WithoutCaches):
 
     def select(self, X: Any, *, fdr: float) -> np.ndarray:
         """Which rows of a batch are anomalies, at most a share of `fdr` of them falsely."""
-        return select(self.p_value(X), fdr=fdr, n_calibrating=self.n_calibrating())
+        self.n_calibrating()  # says where it cannot be promised
+        return select(self.p_value(X), fdr=fdr)
+
+    def check_selection(self, chosen: np.ndarray, *, fdr: float) -> list[Finding]:
+        """Findings on what `select` has chosen: what breaks its promise, or why it is nothing."""
+        found = check_selection(chosen, fdr=fdr, n_calibrating=self.n_calibrating())
+        return [*([] if self.caution is None else [self.caution]), *found]
 
     def n_calibrating(self) -> int:
         """How many held-out rows a false-discovery rate rests on; refused where it cannot be."""
@@ -316,8 +327,6 @@ class Model(WithoutCaches):
                 hint=f"Use predict, or fit without {'= and '.join(words)}=.",
                 topic="_".join(["no_fdr", *words]),
             )
-        if self.caution is not None:
-            warn(self.caution.warning())
         return len(self.calibration.counting)
 
     def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
@@ -373,17 +382,16 @@ class Model(WithoutCaches):
             "judges": None if judges is None else judges.state(),
             "caution": self.caution,
             "left_out": list(self.left_out),
-            **({"label_column": self.label_column} if self.label_column else {}),
-            **({"other_normal": list(self.other_normal)} if self.other_normal else {}),
+            "label_column": self.label_column,
+            "other_normal": list(self.other_normal),
         }
 
     def known(self) -> dict[str, Any]:
         """What the model knows, whatever the order in which it was learnt."""
         state = self.state()
-        if self.evidence.learnt is not None:
-            for part in ("solved", "calibration", "judges"):
-                del state[part]
-            del state["evidence"]["sums"]
+        for part in ("solved", "calibration", "judges"):
+            del state[part]
+        del state["evidence"]["sums"]  # the hashes of rows stand for them, without rounding
         labels = self.evidence.labels.labels
         if labels is not None and labels.by_name:  # any other name is an anomaly, seen or forgotten
             state["evidence"]["labels"] = [str(labels.classes[0]), *self.kinds]
@@ -392,7 +400,7 @@ class Model(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The model of these parts."""
-        schemas.check_parts(state, _MODEL, "Model", optional=("label_column", "other_normal"))
+        schemas.check_parts(state, _MODEL, "Model")
         plan, config, calibration = state["plan"], state["config"], state["calibration"]
         evidence = Evidence.from_state(state["evidence"], plan=plan)
         score = Score.from_state(
@@ -404,7 +412,7 @@ class Model(WithoutCaches):
             schemas.damaged("its held-out rows have more scores, or fewer, than there are")
         if not np.array_equal(calibration.groups, held.groups):
             schemas.damaged("its scores are of other groups than its held-out rows")
-        namer = _namer(plan, evidence, config)
+        namer = _namer(evidence, config)
         if (state["judges"] is None) == bool(len(evidence.kinds.rows)):
             schemas.damaged("it lacks trees to name alarms by, or rows that they were grown on")
         if state["judges"] is not None:
@@ -413,7 +421,6 @@ class Model(WithoutCaches):
                 examples=evidence.kinds,
                 n_folds=config.n_folds,
                 max_near=int(config.max_near_rows),
-                learnt=namer.learnt_by_kind,
             )
             namer = namer.with_judges(judges)
         return cls(
@@ -426,8 +433,8 @@ class Model(WithoutCaches):
             namer=namer,
             caution=state["caution"],
             left_out=tuple(state["left_out"]),
-            label_column=state.get("label_column", ""),
-            other_normal=tuple(state.get("other_normal", ())),
+            label_column=state["label_column"],
+            other_normal=tuple(state["other_normal"]),
         )
 
 
@@ -457,11 +464,10 @@ def calibrate(score: Score, held_out: HeldOutRows) -> Calibration:
     )
 
 
-def _namer(plan: Plan, evidence: Evidence, config: Config) -> Namer:
+def _namer(evidence: Evidence, config: Config) -> Namer:
     return Namer(
         kinds=evidence.labels.kinds,
         learnt=tuple(evidence.weight[1:].tolist()),
         examples=evidence.kinds,
-        has_promise=plan.holdout.keeps_kinds,
         config=config,
     )

@@ -32,7 +32,6 @@ _NEAR = 0.3  # of the mean distance to the nearest row: closer rows are equally 
 _FIRST_POWERS = np.array([1.0, 0.0])  # of votes and distances, before any row is seen
 _MOST_STEPS = 50  # of Newton's method
 _TIES = 1e-9
-_FORMER = ("lacking", "distance")  # parts in files of older versions
 _AT_ONCE = 256  # rows held as distances
 _COUNTED = 500  # examples by which sets are counted
 _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found several at a time
@@ -223,7 +222,7 @@ class Judges(schemas.Kept, WithoutCaches):
     n_folds: int
     max_near: int  # the most rows of a kind to which distances are taken
     # How unlike its kind, and all kinds, each example is, judged without its fold: (n, 2), as in
-    # `Judged`. None in files of older versions, and until `calibrated`.
+    # `Judged`. None until `calibrated`.
     unlike_own: np.ndarray | None = None
     unlike_all: np.ndarray | None = None
     probability: KindProbability | None = None
@@ -400,9 +399,7 @@ class Judges(schemas.Kept, WithoutCaches):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
-        """The judges of these parts; examples in files of older versions are judged again."""
-        learnt = others.pop("learnt")
-        state = {name: part for name, part in state.items() if name not in _FORMER}
+        """The judges of these parts."""
         made = super().from_state(state, **others)
         examples, n_kinds = made.examples, len(made.sorted_kinds)
         in_order = (examples.kind[1:] >= examples.kind[:-1]).all()
@@ -416,13 +413,11 @@ class Judges(schemas.Kept, WithoutCaches):
             or trees.column.max(initial=0) >= examples.rows.shape[1]
         ):
             schemas.damaged("the trees that name its alarms do not match its folds and kinds")
-        if all(part is None for part in (made.probability, made.unlike_own, made.unlike_all)):
-            return made.calibrated(learnt)
-        prior = None if made.probability is None else made.probability.prior
-        if prior is None or len(prior) != n_kinds or prior.min() <= 0:
+        prior = state["probability"].prior
+        if len(prior) != n_kinds or prior.min() <= 0:
             schemas.damaged("the probabilities of names do not match its kinds")
-        for unlike in (made.unlike_own, made.unlike_all):
-            if unlike is None or len(unlike) != len(examples.rows) or np.isnan(unlike).any():
+        for unlike in (state["unlike_own"], state["unlike_all"]):
+            if len(unlike) != len(examples.rows) or np.isnan(unlike).any():
                 schemas.damaged("some rows that name its alarms have no rank")
         return made
 
@@ -467,9 +462,6 @@ class Namer(WithoutCaches):
     kinds: tuple[str, ...]  # the seen ones, in the order in which they were learnt
     learnt: tuple[float, ...]  # how many rows of each
     examples: KindRows  # some of them
-    # False for models of version 0.1, which keep no examples: an alarm gets the name of the kind
-    # that it is most like, or none.
-    has_promise: bool
     config: Config
 
     @cached_property
@@ -487,7 +479,7 @@ class Namer(WithoutCaches):
     @property
     def expected(self) -> NamesExpected | None:
         """How well learnt rows are named; None with fewer than two kinds."""
-        known = self.judges if self.has_promise and len(self.kinds) > 1 else None
+        known = self.judges if len(self.kinds) > 1 else None
         return None if known is None or len(known.sorted_kinds) < 2 else known.expected
 
     def with_judges(self, judges: Judges) -> "Namer":
@@ -503,7 +495,7 @@ class Namer(WithoutCaches):
 
     def needs_kind_likeness(self, rate: float) -> bool:
         """Whether some kinds have too few examples, so that likeness may name them."""
-        return bool(self.kinds) and (not self.has_promise or bool(self.short_kinds(rate)))
+        return bool(self.short_kinds(rate))
 
     def probabilities(self, rows: np.ndarray) -> np.ndarray:
         """The probability of each kind for packed rows of seen kinds.  -> (n, n_kinds)"""
@@ -520,7 +512,7 @@ class Namer(WithoutCaches):
         kinds, unknown = np.array([*self.kinds, UNSEEN], dtype=object), np.full(len(rows), np.nan)
         if not self.kinds or not len(rows):
             return np.full(len(rows), UNSEEN, dtype=object), unknown
-        if not self.has_promise or self.judges is None:
+        if self.judges is None:  # an alarm gets the name of the kind that it is most like
             assert likeness is not None
             return kinds[_most_like(likeness)], unknown
         judged, ranks = self.judges(rows), self.judges.all_ranks
@@ -545,7 +537,7 @@ class Namer(WithoutCaches):
     ) -> KindSets:
         """The seen kinds that each packed row, an alarm, may be, the likeliest first."""
         kind, _ = self.names(rows, likeness, rate=rate)
-        if not self.kinds or not len(rows) or not self.has_promise or self.judges is None:
+        if not self.kinds or not len(rows) or self.judges is None:
             return KindSets(tuple((name,) for name in kind.tolist()), self.kinds)
         members, probability = self.members(rows, coverage=coverage, by_kind=by_kind)
         found = []
@@ -580,7 +572,7 @@ class Namer(WithoutCaches):
         self, kind: str, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float
     ) -> dict[str, float]:
         """The share of a kind's rows that get the name of each kind, judged without themselves."""
-        if self.has_promise and self.judges is not None and kind not in self.short_kinds(rate):
+        if self.judges is not None and kind not in self.short_kinds(rate):
             return self.judges.taken_for(kind)
         counts = Counter(self.names(rows, likeness, rate=rate)[0].tolist())
         return {name: counts[name] / len(rows) for name in self.kinds if counts[name]}
@@ -589,7 +581,7 @@ class Namer(WithoutCaches):
     def _known_judges(self) -> Judges:
         if self.judges is None:
             raise UserError(
-                "Names have no probabilities: the model file has no rows of its kinds. Fit again."
+                "Names have no probabilities: the model has no rows of its kinds. Fit again."
             )
         return self.judges
 

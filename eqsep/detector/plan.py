@@ -1,8 +1,8 @@
 """Plan: what the first rows decide. It never changes, so that models can be merged."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -11,7 +11,7 @@ import numpy as np
 from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
-from eqsep.detector.holdout import STEP, HoldOut, n_held_out
+from eqsep.detector.holdout import STEP, HoldOut, Population, n_held_out
 from eqsep.detector.runs import Runs, Windows
 from eqsep.detector.terms import TERMS
 from eqsep.detector.terms.kernel import KernelTerm
@@ -22,8 +22,6 @@ from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Learnt
 from eqsep.tables.reading import Table, by_number, read_table, row_parts, with_groups
 from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding, encoded_parts
-
-NamesByColumn = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +128,6 @@ class Plan(WithoutCaches):
     holdout: HoldOut  #: which rows calibrate
     labels: LabelScheme  #: how labels are read
     windows: Windows | None = None  #: columns over the last rows of a run
-    # While batches are learnt: names that occur only in rows beyond those of the plan, by column.
-    # The encoder treats them as rare; names that no learnt row has are removed at the end.
-    provisional: NamesByColumn = field(default_factory=dict)
 
     @classmethod
     def choose(
@@ -142,14 +137,21 @@ class Plan(WithoutCaches):
         config: Config,
         rng: np.random.RandomState,
         *,
-        reading: LabelScheme,
+        scheme: LabelScheme,
         rate: float,
         window: int | None = None,
-        more_names: Mapping[str, Iterable[str]] | None = None,
+        population: Population | None = None,
     ) -> Self:
-        """The plan for the first rows; names in `more_names`, of rows beyond these, are rare."""
+        """The plan that rows decide: all of them, or a sample of a larger population."""
         holdout, split = HoldOut.choose(
-            table, labels, config=config, doubted=reading.doubted, rate=rate, window=window, rng=rng
+            table,
+            labels,
+            config=config,
+            doubted=scheme.doubted,
+            rate=rate,
+            window=window,
+            rng=rng,
+            population=population,
         )
         if (
             not split.learnt.any()
@@ -164,18 +166,17 @@ class Plan(WithoutCaches):
             )
         learnt = table.take(np.flatnonzero(split.learnt))
         encoder = Encoder.learn(learnt)
-        known = {n: {*own.frequent, *own.rare} for n, own in encoder.name_columns.items()}
-        more = {n: frozenset((more_names or {}).get(n, ())) - known[n] for n in known}
-        provisional = {n: new for n, new in more.items() if new}
-        rare = {n: [*encoder.name_columns[n].rare, *sorted(provisional[n])] for n in provisional}
-        encoder = encoder.with_rare_names(rare) if rare else encoder
+        rows, code = encoder.encode(learnt), labels.code[split.learnt]
+        of_kind = {kind: rows[code == i] for i, kind in enumerate(labels.kinds, 1)}
+        packed = {kind: encoder.pack(some) for kind, some in of_kind.items()}
+        holdout = holdout.with_kinds(packed, config=config, population=population)
         first = FirstRows(
-            rows=encoder.encode(learnt),
+            rows=rows,
             is_anomaly=labels.is_anomaly[split.learnt],
             weight=learnt.weight,
             encoder=encoder,
-            config=config.for_rows(doubted=reading.doubted),
-            doubted=reading.doubted,
+            config=config.for_rows(doubted=scheme.doubted),
+            doubted=scheme.doubted,
             rng=rng,
             key=holdout.key,
         )
@@ -183,9 +184,8 @@ class Plan(WithoutCaches):
             encoder=encoder,
             terms=_chosen(first),
             holdout=holdout,
-            labels=reading,
+            labels=scheme,
             windows=None if window is None else Windows.of(table, window),
-            provisional=provisional,
         )
 
     @cached_property

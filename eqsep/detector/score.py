@@ -1,7 +1,7 @@
 """The score: how anomalous a row is. The formula stands here, once, and names every term."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -105,9 +105,10 @@ class Score(WithoutCaches):
         return likeness
 
     def values(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """What each term says of encoded rows, by its name."""
-        sums = NUMPY.double(self.plan.kernel.numpy_map.evaluate(rows, self._landmark_coef))
-        return self._others(rows) | self._at_landmarks(rows, sums)
+        """What each term says of encoded rows, by its name; computed in main memory."""
+        here = self if self.backend is NUMPY else replace(self, backend=NUMPY)
+        sums = NUMPY.double(here._map.evaluate(rows, here._landmark_coef))
+        return here._others(rows) | here._at_landmarks(rows, sums)
 
     def _combined(self, values: Mapping[str, Any]) -> Any:
         doubted = self.plan.labels.doubted

@@ -1,24 +1,18 @@
 """A detector fitted on a cluster."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 from typing import Any
 
-import numpy as np
-
-from eqsep.detector import first_fit
 from eqsep.detector.detector import Detector
-from eqsep.detector.evidence import Evidence
-from eqsep.detector.first_fit import FirstFit, Fit, StreamSummary, Taught
-from eqsep.detector.plan import Plan
+from eqsep.detector.evidence import Evidence, Gather
+from eqsep.detector.sources import Summary, Tally, Wanted, no_rows, read, with_columns
 from eqsep.distributed.cluster import check_no_windows, cluster
-from eqsep.distributed.units import total, units_of
+from eqsep.distributed.units import Units, total, units_of
 from eqsep.errors import ParameterError, quoted
-from eqsep.labels import RowLabels
-from eqsep.tables.batches import Source
-
-_Grouped = Callable[[Source], Source]  # adds the columns of groups and times
+from eqsep.tables.batches import Batches
 
 
 def fit(
@@ -55,57 +49,53 @@ def fit(
     **parameters
         Those of `Detector`.
     """
-    grouped = partial(first_fit.with_columns, groups=groups, time=time)
-
-    def on_cluster(first: FirstFit, rng: np.random.RandomState) -> Fit:
-        check_no_windows(first.window if first.plan is None else first.plan.windows)
-        most, most_anomalies = first.config.max_sample, first.config.max_sample_anomalies
-        settings = {"normal": first.normal, "most": most, "most_anomalies": most_anomalies}
-        new = partial(_new_summary, seed=first_fit.seed_of(rng), settings=settings)
-        labels_alone = first.plan is not None
-        summarise_unit = partial(_summary, new=new, grouped=grouped, labels_alone=labels_alone)
-        with cluster(address):
-            units = units_of(dataset, label)
-            for word, name in {"groups": groups, "time": time}.items():
-                if units.names is not None and name is not None and name not in units.names:
-                    expected = f"a column ({quoted(units.names)})"
-                    raise ParameterError(word, expected=expected, got=name)
-
-            def gather_all(plan: Plan, known: RowLabels) -> Taught:
-                given: Any = {"first": first, "plan": plan, "known": known, "grouped": grouped}
-                evidence = total(units, partial(_evidence, **given), add, cpus=cpus_per_task)
-                assert evidence is not None  # the summary has seen rows
-                return plan, evidence
-
-            summary = total(units, summarise_unit, _merged, cpus=cpus_per_task)
-            return first.to_summary(new(0) if summary is None else summary, rng, gather_all)
-
-    return Detector(**parameters).fit_by(on_cluster)
+    plan = parameters.get("plan")
+    check_no_windows(parameters.get("window") if plan is None else plan.windows)
+    with cluster(address):
+        units = units_of(dataset, label)
+        for word, name in {"groups": groups, "time": time}.items():
+            if units.names is not None and name is not None and name not in units.names:
+                expected = f"a column ({quoted(units.names)})"
+                raise ParameterError(word, expected=expected, got=name)
+        grouped = partial(with_columns, groups=groups, time=time)
+        return Detector(**parameters).fit_from(RowsOnCluster(units, cpus_per_task, grouped))
 
 
-def _new_summary(number: int, *, seed: int, settings: dict[str, Any]) -> StreamSummary:
-    return StreamSummary(rng=np.random.default_rng([seed, number]), **settings)
+@dataclass(frozen=True)
+class RowsOnCluster:
+    """Units of rows as a source: each task tallies, or gathers from, the rows of one."""
+
+    units: Units
+    cpus: float = 1  # of a task
+    grouped: Callable[[Batches], Batches] = with_columns  # adds the columns of groups and times
+
+    def summary(self, wanted: Wanted) -> Summary:
+        work = partial(_tally, wanted=wanted, grouped=self.grouped)
+        tally = total(self.units, work, Tally.merge, cpus=self.cpus)
+        if tally is None:
+            raise no_rows()
+        return tally.summary()
+
+    def total(self, gather: Gather) -> Evidence:
+        work = partial(_evidence, gather=gather, grouped=self.grouped)
+        evidence = total(self.units, work, add, cpus=self.cpus)
+        assert evidence is not None  # the summary has seen rows
+        return evidence
 
 
-def _summary(
-    source: Source, number: int, *, new: Callable[..., Any], grouped: _Grouped, labels_alone: bool
-) -> StreamSummary | None:
-    """A summary of the rows of a unit."""
-    summary: StreamSummary = new(number)
-    first_fit.summarise(summary, grouped(source), labels_alone=labels_alone)
-    return summary if summary.n_rows else None
+def _tally(
+    batches: Batches, number: int, *, wanted: Wanted, grouped: Callable[[Batches], Batches]
+) -> Tally | None:
+    """The labels of a unit, and a sample of its rows."""
+    tally = Tally(normal=wanted.normal, config=wanted.config, seed=[wanted.seed, number])
+    tally.read(grouped(batches), labels_alone=wanted.labels_alone)
+    return tally if tally.n_rows else None
 
 
 def _evidence(
-    source: Source, _: int, *, first: FirstFit, plan: Plan, known: RowLabels, grouped: _Grouped
+    batches: Batches, _: int, *, gather: Gather, grouped: Callable[[Batches], Batches]
 ) -> Evidence | None:
-    """What the rows of a unit teach under the plan."""
-    batches = first_fit.read(grouped(source))
-    found = (first.gather_batch(plan, table, y, known=known) for table, y in batches)
-    start = next(found, None)
-    return None if start is None else reduce(add, found, start)
-
-
-def _merged(summary: StreamSummary, later: StreamSummary) -> StreamSummary:
-    summary.merge(later)
-    return summary
+    """What the rows of a unit teach."""
+    found = (gather(table, y) for table, y in read(grouped(batches)))
+    first = next(found, None)
+    return None if first is None else reduce(add, found, first)

@@ -24,7 +24,7 @@ from eqsep.engine.loops import threads
 from eqsep.errors import UserError
 from eqsep.files import FORMATS
 from eqsep.labels import listed
-from eqsep.tables.batches import MOST_ROWS, Source, source_of
+from eqsep.tables.batches import MOST_ROWS, Batches, batches_from
 
 ROWS_OF_A_UNIT = 2**18  # at most, but for whole row groups of a Parquet file
 MANY_FILES = 1000  # of so many each is a unit: their insides need not be looked at
@@ -65,12 +65,12 @@ def units_of(data: Any, label: str | None = None) -> Units:
     if isinstance(data, load_ray().data.Dataset):
         names = data.columns() or []
         empty = pa.table({name: pa.array([], pa.float64()) for name in names})
-        list(source_of([empty], label, name="fit").read())  # says where the label is missing
+        list(batches_from([empty], label, name="fit").read())  # says where the label is missing
         return Units(data, partial(_open_block, names=names, label=label), None, names)
     if isinstance(data, str | os.PathLike):
         data = dataset_of(data)
     if isinstance(data, pa.dataset.FileSystemDataset):
-        source_of(data, label, name="fit")
+        batches_from(data, label, name="fit")
         opened = partial(_source, read=None, label=label)
         return replace(as_units(list(_parts(data)), opened), names=data.schema.names)
     if isinstance(data, Divided):
@@ -140,13 +140,13 @@ def _open_items(batch: pa.Table, *, opened: Callable[[Any], Any]) -> Iterator[tu
         yield opened(pickle.loads(row["item"])), row["number"]
 
 
-def _source(item: Any, *, read: Callable[[Any], Any] | None, label: str | None) -> Source:
-    return source_of(item if read is None else read(item), label, name="Detector")
+def _source(item: Any, *, read: Callable[[Any], Any] | None, label: str | None) -> Batches:
+    return batches_from(item if read is None else read(item), label, name="Detector")
 
 
 def _open_block(
     table: pa.Table, *, names: list[str], label: str | None
-) -> Iterator[tuple[Source, int]]:
+) -> Iterator[tuple[Batches, int]]:
     if set(table.schema.names) != set(names):
         both = f"{listed(np.array(sorted(set(table.schema.names) ^ set(names))))} not in both"
         message = f"A block does not have the columns of the dataset: {both}."
@@ -161,7 +161,7 @@ def _open_block(
         writer.write_table(first.replace_schema_metadata(None))
     digest = hashlib.blake2b(sink.getvalue(), digest_size=8)
     digest.update(str(table.num_rows).encode())
-    yield source_of(slices, label, name="Detector"), int.from_bytes(digest.digest())
+    yield batches_from(slices, label, name="Detector"), int.from_bytes(digest.digest())
 
 
 def total(units: Units, task: Task[T], add: Callable[[T, T], T], *, cpus: float = 1) -> T | None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eqsep.arrays import resolve_device
+from eqsep.arrays import resolve_device, to_numpy
 from eqsep.engine import gpu
 from eqsep.engine.ellipsoid import along, distances
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
@@ -66,13 +66,16 @@ class Backend(Protocol):
         """The mean over trees of the number of the leaf in which a row ends.  -> (n,)"""
 
     def fetched(self, values: Any) -> np.ndarray:
-        """The values as an array in main memory."""
+        """The values as an array in main memory, where they may be already."""
 
 
 class NumPyBackend:
     """Arrays in main memory: compiled loops, and threads that share the rows."""
 
     device = "cpu"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return backend_for, (self.device,)  # there is one in each process
 
     def pieces(self, rows: np.ndarray) -> list[np.ndarray]:
         return [rows]
@@ -119,6 +122,9 @@ class TorchBackend:
         self.device = device
         self._where = resolve_device(device)  # says what to install where torch is missing
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return backend_for, (self.device,)  # there is one in each process
+
     def pieces(self, rows: Any) -> Iterable[Any]:
         return pieces_on(self._where, rows)
 
@@ -158,7 +164,7 @@ class TorchBackend:
         return gpu.votes(trees, rows, of_leaf)
 
     def fetched(self, values: Any) -> np.ndarray:
-        return np.asarray(values.cpu().numpy())
+        return to_numpy(values)
 
 
 NUMPY = NumPyBackend()

@@ -53,7 +53,7 @@ def weighted_sums(k: np.ndarray, functions: np.ndarray) -> np.ndarray:
 def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) -> np.ndarray:
     """The mean of exp(-rate p s) over powers of two p, of a matrix s >= 0, which is overwritten.
 
-    The power 1 alone, which models of version 0.1.0 use, and double precision are NumPy's.
+    The power 1 alone and double precision are NumPy's.
     """
     if powers == (1,) or s.dtype != np.float32:
         s *= -rate

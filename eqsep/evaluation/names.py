@@ -239,7 +239,7 @@ def _sets(sets: KindSets, kind: np.ndarray, rows: np.ndarray) -> SetsFound:
 def _promise(model: Model, called: Share) -> tuple[MeasuredPromise | None, str]:
     """The promise on "unseen" for rows of seen kinds, or the unit if rows come in groups."""
     judges = model.namer.judges
-    if judges is None or not model.namer.has_promise or not called.total:
+    if judges is None or not called.total:
         return None, ""
     if len(model.evidence.kinds.groups):
         assert model.plan.holdout.grouping is not None

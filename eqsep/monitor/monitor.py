@@ -453,15 +453,13 @@ class Monitor:
             with np.load(file, allow_pickle=False) as kept:
                 words = json.loads(str(kept["words"]))
                 accounts, scores, sums, squares = (kept[name].astype(float) for name in _ARRAYS)
-                points, moves = kept.get("points"), kept.get("moves")
+                points, moves = (kept[name].astype(float) for name in ("points", "moves"))
                 runs = Runs.from_arrays(kept) if "runs" in kept else Runs()
-                opened = kept.get("open_units", np.empty(0))
-                open_sums = kept.get("open_sums", np.empty((0, 0)))
+                opened, open_sums = kept["open_units"], kept["open_sums"]
             if words.pop("form") != _FORM:
                 raise ValueError("another form")
             delta, seed, model = (words.pop(name) for name in ("delta", "random_state", "model"))
-            quiet_only = words.pop("quiet_only", False)  # older files have neither
-            words.setdefault("units", None)
+            quiet_only = words.pop("quiet_only")
             watched = Watched(**{f.name: words[f.name] for f in fields(Watched)})
         except (ValueError, KeyError, TypeError, BadZipFile) as error:
             raise UserError(
@@ -469,21 +467,19 @@ class Monitor:
                 hint="Pass the file that Monitor.save wrote, or start without it.",
                 topic="damaged_watch",
             ) from error
-        monitor = cls(detector, delta=delta, random_state=seed, quiet_only=bool(quiet_only))
+        monitor = cls(detector, delta=delta, random_state=seed, quiet_only=quiet_only)
         monitor.runs = runs
         if model != monitor.model_:
             monitor.before = watched
             monitor._begin(watched.episode + 1)
             return monitor
-        n = monitor._sums.shape[1]
-        monitor.watched, monitor._sums, monitor._squares = watched, _padded(sums, n), squares
+        monitor.watched, monitor._sums, monitor._squares = watched, sums, squares
         monitor._ranks = SequentialRanks(scores)
         monitor._jumper.accounts = tuple(accounts.tolist())
         n_bets = watched.rows - watched.alarms if quiet_only else watched.rows
         monitor._jumper.n = n_bets if watched.units is None else watched.units
-        monitor._open = dict(zip(opened.tolist(), _padded(open_sums, 3 + n), strict=True))
-        if points is not None and moves is not None:  # an older file has no history
-            monitor._points, monitor._moves = points.astype(float), moves.astype(float)
+        monitor._open = dict(zip(opened.tolist(), open_sums, strict=True))
+        monitor._points, monitor._moves = points, moves
         return monitor
 
 
@@ -498,11 +494,6 @@ def _means(values: np.ndarray, units: np.ndarray) -> np.ndarray:
 def _compared(rows: int) -> int:
     """Of so many rows, how many are in the last two blocks."""
     return rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
-
-
-def _padded(sums: np.ndarray, n: int) -> np.ndarray:
-    """With NaN for the sums of values, which files of older versions lack."""
-    return np.pad(sums, ((0, 0), (0, n - sums.shape[1])), constant_values=np.nan)
 
 
 def fingerprint(model: Model) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.checks import warn_of
 from eqsep.detector.calibration import checked_fdr
 from eqsep.detector.detector import Detector
 from eqsep.errors import UserError
@@ -49,7 +50,9 @@ class OnlineSelector:
     """
 
     def __init__(self, detector: Detector, *, fdr: float = 0.1, memory: int | None = None) -> None:
-        self.fdr, n = checked_fdr(fdr), detector.model_.n_calibrating()
+        model = detector.model_
+        self.fdr, n = checked_fdr(fdr), model.n_calibrating()
+        warn_of([] if model.caution is None else [model.caution])
         longest = int(self.fdr * (n + 1) + 1e-9)
         self.memory = longest if memory is None else int(memory)
         if not 2 <= self.memory <= longest:

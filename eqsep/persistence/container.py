@@ -25,8 +25,7 @@ import numpy as np
 from eqsep.schemas import ModelFileError, damaged
 
 MAGIC = b"\x89eqsep\r\n"
-VERSION = 4
-OLDEST = 1  # the oldest format that is read
+VERSION = 5  # the first that is released
 PREFIX = struct.Struct("<8sIQ")
 MOST_HEADER = 2**24  # bytes
 MOST_NESTED = 200_000  # lists and objects: each costs far more memory than its two bytes
@@ -76,14 +75,9 @@ def check_prefix(prefix: bytes) -> int:
             f"This model file has format version {version}, newer than version {VERSION}, the "
             f"latest that this eqsep reads. Install a newer eqsep."
         )
-    if version < OLDEST or length > MOST_HEADER:
+    if version < VERSION or length > MOST_HEADER:
         damaged(f"format version {version} with a header of {length} bytes does not exist")
     return int(length)
-
-
-def version_of(data: bytes) -> int:
-    """The version of the format, of bytes that `unpack` has read."""
-    return int(PREFIX.unpack_from(data)[1])
 
 
 def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:
@@ -123,7 +117,7 @@ def _plan(header: bytes, *, room: int) -> tuple[Any, list[tuple[np.dtype, tuple[
 def origin(data: bytes) -> tuple[str, int]:
     """The eqsep that wrote a file, and the version of its format."""
     start = PREFIX.size + check_prefix(data[: PREFIX.size])
-    return _header(data[PREFIX.size : start])["eqsep"], version_of(data)
+    return _header(data[PREFIX.size : start])["eqsep"], int(PREFIX.unpack_from(data)[1])
 
 
 def _header(header: bytes) -> Any:

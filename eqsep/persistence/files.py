@@ -32,8 +32,7 @@ from eqsep.arrays import is_foreign, to_numpy
 from eqsep.detector.model import Model
 from eqsep.files import written_whole
 from eqsep.persistence import container
-from eqsep.persistence.container import MOST_AXES, PREFIX, VERSION
-from eqsep.persistence.migrations import OldParts, migrate
+from eqsep.persistence.container import MOST_AXES, PREFIX
 from eqsep.persistence.registry import CODECS, DETECTOR, ESTIMATORS, SCORING, Codec, name_of
 from eqsep.schemas import ModelFileError, damaged, summary
 
@@ -125,7 +124,7 @@ def model_of(data: bytes, *, scoring: bool = False) -> Any:
     """The separator or detector in the bytes of a model file; if `scoring`, as `read_model`."""
     tree, arrays = container.unpack(data)
     codecs = SCORING if scoring and _is_of(tree, [DETECTOR]) else CODECS
-    model = Reader(arrays, version=container.version_of(data), codecs=codecs).model(tree)
+    model = Reader(arrays, codecs=codecs).model(tree)
     if not _is_of(tree, ESTIMATORS) or not (isinstance(model, Model) or hasattr(model, "classes_")):
         damaged("it does not hold a fitted separator")
     return model
@@ -240,12 +239,10 @@ def _reason(value: Any) -> str:
 
 
 class Reader:
-    """Turns trees of any format back into values; takes each array once, in order."""
+    """Turns trees back into values; takes each array once, in order."""
 
-    def __init__(
-        self, arrays: list[np.ndarray], *, version: int = VERSION, codecs: Codecs = CODECS
-    ) -> None:
-        self._arrays, self._version, self._codecs, self._taken = arrays, version, codecs, 0
+    def __init__(self, arrays: list[np.ndarray], *, codecs: Codecs = CODECS) -> None:
+        self._arrays, self._codecs, self._taken = arrays, codecs, 0
 
     def model(self, tree: Any) -> Any:
         """The value of the whole tree, which must refer to all arrays."""
@@ -307,10 +304,6 @@ class Reader:
             damaged("an object has no class")
         name, parts = content
         parts = self._dict(parts, level)
-        if self._version < VERSION:
-            name, parts = migrate(name, parts, version=self._version)
-        if isinstance(parts, OldParts):
-            return parts
         if name not in self._codecs:
             raise ModelFileError(
                 f"The model file holds an object of class {summary(name)}, which this eqsep does "

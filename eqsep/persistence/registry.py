@@ -75,7 +75,7 @@ class StateCodec(Codec):
 
 @dataclass(frozen=True)
 class RecordCodec(Codec):
-    """A dataclass: its fields. One that the file lacks has its default."""
+    """A dataclass: its fields."""
 
     fields: Mapping[str, Schema]
 
@@ -102,9 +102,8 @@ class EstimatorCodec(Codec):
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         cls, state = self.cls(name), _learnt(parts)
         params = {part: parts[part] for part in parts if part not in state}
-        known = {k: p.default for k, p in inspect.signature(cls).parameters.items()}
-        required = [k for k, default in known.items() if default is inspect.Parameter.empty]
-        schemas.check_names(params, name, required=required, optional=set(known) - _FUNCTIONS)
+        known = inspect.signature(cls).parameters
+        schemas.check_names(params, name, required=set(known) - _FUNCTIONS)
         value = cls(**params)
         if not state:
             return value
@@ -255,8 +254,6 @@ class DetectorCodec(Codec):
     def encode(self, value: Any) -> dict[str, Any]:
         params = value.get_params(deep=False)
         parts = {name: params[name] for name in _PARAMETERS}
-        if params["feature_map"] is not None:  # the old name of `plan`
-            parts["plan"] = params["feature_map"]
         if not value.__sklearn_is_fitted__():
             return parts
         if parts["plan"] is not None and parts["plan"].is_same(value.plan_):
@@ -267,19 +264,19 @@ class DetectorCodec(Codec):
         model, params = self.checked(parts, name)
         if model is None:
             return self.cls(name)(**params)
-        if params.get("plan") is True:
+        if params["plan"] is True:
             params["plan"] = model.plan
         return self.cls(name)(**params).with_model(model)
 
     def checked(self, parts: dict[str, Any], name: str) -> tuple[Model | None, dict[str, Any]]:
         """The model, if it is fitted, and the parameters, if they fit together."""
         known = {**_PARAMETERS, "model_": schemas.kept(Model)}
-        schemas.check_parts(parts, known, name, optional=known)
+        schemas.check_parts(parts, known, name, optional=("model_",))
         model, params = parts.get("model_"), {p: parts[p] for p in parts if p != "model_"}
-        asked = Promise(**{name: params[name] for name in _PROMISE if name in params})
+        asked = Promise(**{name: params[name] for name in _PROMISE})
         if model is not None and asked != model.promise:
             damaged("the promise of its detector is not that of its model")
-        if model is None and params.get("plan") is True:
+        if model is None and params["plan"] is True:
             damaged("a detector is to use a plan that is not there")
         return model, params
 

@@ -20,7 +20,14 @@ from eqsep.errors import UserError, UserTypeError
 from eqsep.labels import Labels, column, may_be_normal, read_labels
 from eqsep.separators.base import Separator, check_both_classes
 from eqsep.separators.linear import EqualitySeparator
-from eqsep.tables.batches import LabelledRows, Source, Strata, prefetched, sample_size, source_of
+from eqsep.tables.batches import (
+    Batches,
+    LabelledRows,
+    Strata,
+    batches_from,
+    prefetched,
+    sample_size,
+)
 from eqsep.tables.reading import is_stream
 
 Rows = LabelledRows[Any]  # an array of rows, of any library
@@ -153,7 +160,7 @@ class KernelEqualitySeparator(Separator):
         if is_stream(X):
             if sample_weight is not None:
                 raise UserError("sample_weight goes with rows in memory: batches have none.")
-            return self._fit_stream(source_of(X, y, name=type(self).__name__))
+            return self._fit_stream(batches_from(X, y, name=type(self).__name__))
         self._clear()
         X = self._check(X, reset=True)
         labels = read_labels(y, normal=self.normal)
@@ -279,7 +286,7 @@ class KernelEqualitySeparator(Separator):
             X = xp.take(X, xp.asarray(counted, device=device(X)), axis=0)
         return X, is_anomaly[counted], weight[counted]
 
-    def _fit_stream(self, source: Source) -> Self:
+    def _fit_stream(self, source: Batches) -> Self:
         """Sum up all batches, then solve once."""
         kernel = _checked_kernel(self)
         if not self.closed:
@@ -406,7 +413,7 @@ class Stream(NamedTuple):
 
 
 def begin_stream(
-    source: Source, check: Callable[[Any], Any], *, normal: Any, rng: np.random.Generator
+    source: Batches, check: Callable[[Any], Any], *, normal: Any, rng: np.random.Generator
 ) -> Stream:
     """Sample batches, rows that may be `normal` apart; or the first ones if read only once."""
 

@@ -136,7 +136,7 @@ def _fits(before: Model, after: Model, alarm: Alarm) -> dict[str, Fit]:
 
 def _p_values(model: Model, alarm: Alarm) -> dict[str, float]:
     """The p-value of a row for each kind that has rows to compare with."""
-    if not model.namer.has_promise or not model.kinds:
+    if model.namer.judges is None:
         return {}
     row = model.plan.encode(rows_for(model, [alarm.row]))
     found = zip(model.kinds, model.kind_p_values(row)[0].tolist(), strict=True)
@@ -147,7 +147,7 @@ def _few_rows(model: Model, kind: str) -> tuple[str, ...]:
     """A warning where a kind has too few rows for a promise on its name."""
     rate = model.promise.unseen_rate
     n, needed = model.evidence.kinds.n_units(kind), rows_needed(rate)
-    if not model.namer.has_promise or n >= needed:
+    if n >= needed:
         return ()
     return (
         f"Few rows of {kind!r} so far: {n} including these. From {needed} rows on, at most "

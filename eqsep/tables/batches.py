@@ -28,7 +28,7 @@ Batch = tuple[Any, Any]  # rows, and their labels or None
 
 
 @dataclass(frozen=True)
-class Source:
+class Batches:
     """Batches of rows with labels or None, read from the beginning, more than once if `again`."""
 
     read: Callable[[], Iterator[Batch]]
@@ -42,7 +42,7 @@ class Source:
         return ((_n_rows(rows), y) for rows, y in self.read_labels())
 
 
-def source_of(X: Any, y: Any, *, name: str) -> Source:
+def batches_from(X: Any, y: Any, *, name: str) -> Batches:
     """The batches of a stream `X`; `y` names their column of labels, if any."""
     if y is not None and not isinstance(y, str):
         raise UserError(
@@ -57,7 +57,7 @@ def source_of(X: Any, y: Any, *, name: str) -> Source:
     def read() -> Iterator[Batch]:
         return (_pair(batch, y) for batch in begin())
 
-    return Source(read, again=callable(X) or iter(X) is not X, read_labels=read)
+    return Batches(read, again=callable(X) or iter(X) is not X, read_labels=read)
 
 
 def prefetched(batches: Iterator[B]) -> Iterator[B]:
@@ -99,7 +99,7 @@ def _parquet_files(data: Any) -> list[Any]:
     return files if all(hasattr(file, "split_by_row_group") for file in files) else []
 
 
-def _from_dataset(data: Any, label: str | None) -> Source:
+def _from_dataset(data: Any, label: str | None) -> Batches:
     names = data.schema.names
     if label is not None and label not in names:
         raise UserError(_no_column(label, names))
@@ -109,7 +109,7 @@ def _from_dataset(data: Any, label: str | None) -> Source:
     def read(columns: list[str] | None = None) -> Iterator[Batch]:
         return (_pair(table([batch]), label) for batch in record_batches(data, columns, rows))
 
-    return Source(read, again=True, read_labels=lambda: read([] if label is None else [label]))
+    return Batches(read, again=True, read_labels=lambda: read([] if label is None else [label]))
 
 
 def _pair(batch: Any, label: str | None) -> Batch:

@@ -294,17 +294,18 @@ class Encoder:
             "dropped": {str(name): reason for name, reason in self.dropped.items()},
             "columns": [None if c is None else c.state() for c in self.columns],
             "notation": dict(self.notation),
-        } | ({"numbered": True} if self.numbered else {})
+            "numbered": self.numbered,
+        }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        check_parts(state, _STATE, "Encoder", optional=("numbered",))
+        check_parts(state, _STATE, "Encoder")
         columns = [None if c is None else _column(c) for c in state["columns"]]
         names = state["names"]
         encoder = cls(
             columns=tuple(columns),
             names=None if names is None else tuple(names),
-            numbered=state.get("numbered", False),
+            numbered=state["numbered"],
             dropped=state["dropped"],
             notation=state["notation"],
         )
@@ -390,7 +391,7 @@ def _column(state: dict[str, Any]) -> Learnt:
     kind = state.get("kind")
     if type(kind) is not str or kind not in _COLUMNS:
         damaged("a column of its table is of no known kind")
-    check_parts(state, _COLUMNS[kind], f"{kind} column", optional=("with_rare",))
+    check_parts(state, _COLUMNS[kind], f"{kind} column")
     if kind == "number":
         return _number(state)
     if kind == "date":

@@ -148,8 +148,6 @@ class Number:
 
         After the means of outputs, `was` and `now` hold those that `Encoder.with_values` adds.
         """
-        if np.isnan(now[-1]):  # a file of an older version does not hold them
-            return "differs"
         k, gone, going = int(np.argmax(np.abs(errors))), was[-1], now[-1]
         missing = _share("missing", gone, going)
         if k == len(self.forms) or max(gone, going) > 1 - 1e-9:
