@@ -11,6 +11,7 @@ from forged_files import damaged_copy, forged_copy, put_together, taken_apart
 from saved_detectors import FRESH, NEW_X, fitted, same, strange
 
 from eqsep import Detector, load_model
+from eqsep.detector import Config
 from eqsep.persistence import ModelFileError
 from eqsep.persistence.container import pack, unpack
 from eqsep.persistence.files import Reader, Writer

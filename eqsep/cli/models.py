@@ -277,7 +277,7 @@ def _names(model: Model) -> dict[str, str]:
 
 
 _LABEL = opt(None, "COLUMN", "The column with the labels that the rows were learnt with.")
-_SEEN = opt(None, "KIND", "Leave out rows of kinds other than this one; repeatable.")
+_SEEN_KIND = opt(None, "KIND", "Leave out rows of kinds other than this one; repeatable.")
 _JUDGED = console.flag(
     "--judged", "Rows were judged because they raised an alarm: do not calibrate with them."
 )
@@ -287,7 +287,9 @@ _RESULTS = ("row", "score", "p_value")  # of suspects
 @options.reads_tables
 def learn(
     model: Path = options.MODEL,
-    spec: InputSpec = options.columns(label=options.LABEL, normal=options.NORMAL_HERE, seen=_SEEN),
+    spec: InputSpec = options.columns(
+        label=options.LABEL, normal=options.NORMAL_HERE, seen=_SEEN_KIND
+    ),
     out: Path = options.MODEL_OUT,
     judged: bool = _JUDGED,
     again: bool = options.AGAIN,
@@ -306,7 +308,7 @@ def learn(
 @options.reads_tables
 def forget(
     model: Path = options.MODEL,
-    spec: InputSpec = options.columns(label=_LABEL, normal=options.NORMAL_HERE, seen=_SEEN),
+    spec: InputSpec = options.columns(label=_LABEL, normal=options.NORMAL_HERE, seen=_SEEN_KIND),
     out: Path = options.MODEL_OUT,
     judged: bool = _JUDGED,
 ) -> None:

@@ -13,7 +13,7 @@ _WORDS |= {"text": "names", "boolean": "yes or no"}
 
 
 @dataclass(frozen=True)
-class Learnt:
+class LearntSummary:
     """A fitted detector in a few words and numbers."""
 
     normal: str  # the label of normal rows
@@ -47,7 +47,7 @@ class Learnt:
         return sum(self.counts.values())
 
 
-def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
+def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> LearntSummary:
     """What a fitted detector has learnt from so many rows of each kind."""
     model = detector.model_
     plan, calibration, promise = model.plan, model.calibration, model.promise
@@ -57,7 +57,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     doubted = WITHOUT
     if rows.get(normal):
         doubted = "not labelled anomalous" if rows.get(WITHOUT) else f"labelled {normal}"
-    return Learnt(
+    return LearntSummary(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
