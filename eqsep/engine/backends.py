@@ -74,6 +74,9 @@ class NumPyBackend:
 
     device = "cpu"
 
+    def __reduce__(self) -> str:
+        return "NUMPY"  # copies, and what is sent to another process, are the one below
+
     def pieces(self, rows: np.ndarray) -> list[np.ndarray]:
         return [rows]
 
