@@ -87,12 +87,12 @@ CHANGES = {
     "notation": lambda m: encoder_of(m).update(
         notation={"dict": {"amount": {"dict": {"decimal": []}}}}
     ),
-    "no width": lambda m: parts_of(m, "plan", "terms", "kernel").update(gamma="median"),
-    "width below 0": lambda m: parts_of(m, "plan", "terms", "kernel").update(gamma=-1.0),
-    "powers": lambda m: parts_of(m, "plan", "terms", "kernel").update(powers=[3]),
-    "other kernel": lambda m: parts_of(m, "plan", "terms")["kernel"]["class"].__setitem__(
-        0, "kernels.RBF"
+    "no width": lambda m: parts_of(m, "plan", "terms", "residual", "kernel").update(gamma="median"),
+    "width below 0": lambda m: parts_of(m, "plan", "terms", "residual", "kernel").update(
+        gamma=-1.0
     ),
+    "powers": lambda m: parts_of(m, "plan", "terms", "residual", "kernel").update(powers=[3]),
+    "other kernel": lambda m: kernel(m)["kernel"]["class"].__setitem__(0, "kernels.RBF"),
     "key": lambda m: parts_of(m, "plan", "holdout").update(key=-1),
     "bound": lambda m: parts_of(m, "plan", "holdout")["bound"].update(array=9),
     "a kind more": lambda m: kinds_of(m).append("other"),
