@@ -114,7 +114,7 @@ def print_summary(
 ) -> None:
     """Rows learnt by kind, or gone, and the threshold; the file calls normal rows `normal`."""
     model = detector.model_
-    labels, word = model.evidence.labels.labels, normal_word(model)
+    labels, word = model.evidence.labels.reader, normal_word(model)
     several = " or ".join(inputs.normal_words(model)) if model.other_normal else None
     normal = normal or several or (NORMAL if labels is None or labels.by_name else word)
     trusted = normal if counts or normal in (word, several) else f"as {normal}"
@@ -141,7 +141,7 @@ def print_summary(
 
 def _called(model: Model, counts: Mapping[str, int], normal: str) -> dict[str, int]:
     """Counts by what the model calls each label, with the label where that is another word."""
-    labels, words = model.evidence.labels.labels, {normal: NORMAL, normal_word(model): NORMAL}
+    labels, words = model.evidence.labels.reader, {normal: NORMAL, normal_word(model): NORMAL}
     if labels is not None and not labels.by_name:
         words |= {text_of(label): model.kinds[0] for label in labels.kinds if model.kinds}
     names = {label: words.get(label, label) for label in counts}

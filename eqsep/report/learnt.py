@@ -78,7 +78,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         calibrating=len(calibration.scores) - calibration.n_left_out,
         left_out=calibration.n_left_out,
         **dict(zip(("shaping", "held", "between"), divided_rows(model, counts), strict=True)),
-        labelled=model.evidence.labels.labels is not None,
+        labelled=model.evidence.labels.reader is not None,
         threshold=model.threshold,
     )
 
@@ -99,7 +99,7 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     model = detector.model_
     reading = model.plan.labels
     labelled, without = counts.get(normal, 0), counts.get(WITHOUT, 0)
-    if model.evidence.labels.labels is None:  # counted as normal, and not labelled so
+    if model.evidence.labels.reader is None:  # counted as normal, and not labelled so
         labelled, without = 0, labelled + without
     rows = {f"labelled {normal}": labelled, WITHOUT: without}
     doubted = "doubted: some may be anomalies"

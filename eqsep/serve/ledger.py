@@ -175,7 +175,7 @@ def digest(model: Model) -> str:
 
 def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
     """Labels as the model knows them: its own normal one, or its numbers."""
-    known = model.evidence.labels.labels
+    known = model.evidence.labels.reader
     if known is None or known.by_name:
         normal = NORMAL if known is None else known.classes[0]
         return [normal if label == NORMAL else label for label in labels]
