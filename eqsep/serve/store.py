@@ -210,6 +210,7 @@ def _migrate(engine: sa.Engine) -> None:
                 schema.metadata.create_all(connection)
                 command.stamp(config, "head")
     except CommandError as error:  # a revision that is not among the migrations
+        engine.dispose()
         raise UserError(
             f"A newer eqsep wrote the database {engine.url.render_as_string()}: {error}. Install "
             f"that eqsep, or use another database."
