@@ -7,7 +7,6 @@ from sklearn.base import clone
 from eqsep import (
     DeepSAD,
     EqualitySeparator,
-    HyperrectangleSeparator,
     KernelEqualitySeparator,
     NegativeSampling,
     NetworkSeparator,
@@ -37,8 +36,6 @@ ESTIMATORS = {
         random_state=0,
     ),
     "twin": TwinSeparator(separator=EqualitySeparator(n_init=3), random_state=0),
-    "hyperrectangle": HyperrectangleSeparator(),
-    "parallelepiped": HyperrectangleSeparator(directions=[[1.0, 1.0], [1.0, -1.0]]),
     "negative sampling": NegativeSampling(
         EqualitySeparator(head=GaussianBump(0.7)), ratio=1, random_state=0
     ),

@@ -402,10 +402,6 @@ ESTIMATORS: dict[str, Codec] = {
     "separators.TwinSeparator": EstimatorCodec(
         "eqsep.separators.twin", {"t": NUMBER, "coef_": array_of(2, "d"), "intercept_": array_of(2)}
     ),
-    "separators.HyperrectangleSeparator": EstimatorCodec(
-        "eqsep.separators.hyperrectangle",
-        {"coef_": array_of("d", "d"), "intercept_": array_of("d"), "epsilon_": array_of("d")},
-    ),
     "separators.NetworkSeparator": EstimatorCodec(
         "eqsep.separators.network",
         _NETWORK | {"score_by": word("membership", "distance"), "head_": _HEAD},
@@ -428,8 +424,7 @@ ESTIMATORS: dict[str, Codec] = {
                 "d",
                 *("linear.EqualitySeparator", "kernel.KernelEqualitySeparator"),
                 *("twin.TwinSeparator", "network.NetworkSeparator", "deep_sad.DeepSAD"),
-                *("negative_sampling.NegativeSampling", "hyperrectangle.HyperrectangleSeparator"),
-                "detector.Detector",
+                *("negative_sampling.NegativeSampling", "detector.Detector"),
             ),
         },
     ),
