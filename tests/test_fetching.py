@@ -117,7 +117,7 @@ def test_another_file_of_the_same_name_is_not_overwritten(site, tmp_path):
             ValueError,
             r"not a \.Z file, or a damaged one: .*unpacked, there by hand",
         ),
-        ("plain.Z", {}, ValueError, r"not a \.Z file, or a damaged one: .*magic bytes"),
+        ("plain.Z", {}, ValueError, r"not a \.Z file, or a damaged one: .*not in gzip format"),
         ("tides.txt", {"size": -(2**20)}, ValueError, "gives more than"),
         ("tides.txt", {"url": "file:///nowhere/tides.Z"}, ConnectionError, "unpacked, there by ha"),
     ],
@@ -127,6 +127,12 @@ def test_a_download_that_fails_leaves_nothing_behind(site, tmp_path, page, chang
     with pytest.raises(error, match=message):
         fetch_data("tides", data_home=home, files=[tides(**({"url": f"{site}/{page}"} | changes))])
     assert left_in(home) == []
+
+
+def test_without_gzip_the_file_is_put_there_by_hand(site, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match=r"gzip, which is not installed.*unpacked, there by hand"):
+        fetch_data("tides", data_home=tmp_path / "home", files=[tides(f"{site}/tides.txt.Z")])
 
 
 def test_without_a_network_the_error_says_what_to_put_where(tmp_path):
