@@ -1,19 +1,15 @@
 """Detectors over data sets: a published worked example, limits, and refusals."""
 
 import doctest
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from benches import bench
 from numpy.testing import assert_allclose
 from scipy import stats
 
-PLACE = Path(__file__).parents[1] / "bench" / "comparison.py"
-SPEC = spec_from_file_location("comparison", PLACE)
-comparison = module_from_spec(SPEC)
-SPEC.loader.exec_module(comparison)
+comparison = bench("comparison")
 compare, compare_pair = comparison.compare, comparison.compare_pair
 mean_ranks = comparison.mean_ranks
 
