@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from ai4i2020 import load_ai4i2020
 from cells import RESULTS
+from magnetic_tile import load_magnetic_tile
 from statlog import load_satimage, load_shuttle
 
 from eqsep.datasets import (
     EfficientNetEmbedding,
-    load_magnetic_tile,
     load_nsl_kdd,
     load_thyroid,
     make_process,

@@ -11,9 +11,9 @@ from benches import bench
 from invoking import CliRunner
 
 from eqsep.cli import app
-from eqsep.datasets import load_mvtec_embeddings
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.fetching import fetch_data, is_published
+from paper.vectors import load_mvtec_embeddings
 
 load_satimage, load_shuttle = bench("statlog").load_satimage, bench("statlog").load_shuttle
 TIDES = b"1.5 0.2 1\n1.1 0.3 2\n1.2 0.1 1\n"
