@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from eqsep.evaluation import Comparison, compare
+from comparison import Comparison, compare
 
 MEASURES = {
     "unseen": "Kinds that were not seen: mean over them",

@@ -15,15 +15,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from ai4i2020 import load_ai4i2020
 from cells import RESULTS
+from magnetic_tile import load_magnetic_tile
+from statlog import load_satimage, load_shuttle
 
 from eqsep.datasets import (
     EfficientNetEmbedding,
-    load_ai4i2020,
-    load_magnetic_tile,
     load_nsl_kdd,
-    load_satimage,
-    load_shuttle,
     load_thyroid,
     make_process,
 )

@@ -16,9 +16,7 @@ from eqsep.datasets import make_circles, make_logic
 from eqsep.plots import (
     ANOMALY_COLOUR,
     NORMAL_COLOUR,
-    Panel,
     RegionDisplay,
-    region_figure,
     save_figure,
 )
 
@@ -30,11 +28,20 @@ SLAB = GaussianBump(0.8)
 SIDE = Sigmoid()
 
 
+def plane(model: Any, X: np.ndarray, y: np.ndarray, *, title: str) -> Figure:
+    """The score of a fitted model over the plane, with the rows."""
+    figure = Figure(figsize=(4.6, 4.4), layout="constrained")
+    ax = figure.subplots()
+    RegionDisplay.from_estimator(model, X, y=y, ax=ax, title=title)
+    ax.set_aspect("equal")
+    return figure
+
+
 def logic(name: str, title: str) -> Figure:
     """A Boolean function by one neuron."""
     X, y = make_logic(name)
     model = EqualitySeparator(random_state=0).fit(X, y)
-    return region_figure([Panel(model, X, y, title)], n_columns=1)
+    return plane(model, X, y, title=title)
 
 
 def curve(title: str, x_label: str, heads: dict[str, Head], *, low: float = -4.0) -> Figure:
@@ -139,7 +146,7 @@ def circles(model: Any) -> Figure:
     kind = [names[name] for name in (*split.kind_train, *split.kind_test)]
     model.fit(split.X_train, split.y_train)
     title = f"{type(model).__name__}, gamma = {model.gamma:g}"
-    return region_figure([Panel(model, X, np.array(kind), title)], n_columns=1)
+    return plane(model, X, np.array(kind), title=title)
 
 
 def purpose() -> Figure:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from eqsep.monitor import Monitor as Monitor
     from eqsep.persistence import load_model as load_model
     from eqsep.separators.deep_sad import DeepSAD as DeepSAD
-    from eqsep.separators.hyperrectangle import HyperrectangleSeparator as HyperrectangleSeparator
     from eqsep.separators.kernel import KernelEqualitySeparator as KernelEqualitySeparator
     from eqsep.separators.linear import EqualitySeparator as EqualitySeparator
     from eqsep.separators.negative_sampling import NegativeSampling as NegativeSampling
@@ -25,7 +24,6 @@ _HOMES = {
     "DeepSAD": "eqsep.separators.deep_sad",
     "Detector": "eqsep.detector",
     "EqualitySeparator": "eqsep.separators.linear",
-    "HyperrectangleSeparator": "eqsep.separators.hyperrectangle",
     "KernelEqualitySeparator": "eqsep.separators.kernel",
     "Monitor": "eqsep.monitor",
     "NegativeSampling": "eqsep.separators.negative_sampling",

@@ -579,11 +579,6 @@ def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
     ]
 
 
-def has_dates(encoder: Encoder) -> bool:
-    """Whether some columns hold dates, or numbers that are named as times."""
-    return any(True for _ in _dates(encoder))
-
-
 def _dates(encoder: Encoder) -> Iterator[tuple[int, str, Date | Number]]:
     """The index, name and encoding of each column of dates, or of numbers named as times."""
     for i, (name, learnt) in enumerate(encoder.by_name.items()):

@@ -3,16 +3,13 @@
 import warnings
 
 from sklearn.base import clone
-from sklearn.svm import SVC
 
 from eqsep import (
     DeepSAD,
     EqualitySeparator,
-    HyperrectangleSeparator,
     KernelEqualitySeparator,
     NegativeSampling,
     NetworkSeparator,
-    OneVsSet,
     TwinSeparator,
 )
 from eqsep.activations import GaussianBump, Sigmoid, TanhBump
@@ -39,15 +36,9 @@ ESTIMATORS = {
         random_state=0,
     ),
     "twin": TwinSeparator(separator=EqualitySeparator(n_init=3), random_state=0),
-    "hyperrectangle": HyperrectangleSeparator(),
-    "parallelepiped": HyperrectangleSeparator(directions=[[1.0, 1.0], [1.0, -1.0]]),
-    "one-vs-set": OneVsSet(),
-    "one-vs-set, rbf": OneVsSet(kernel="rbf", ranking="binary"),
-    "one-vs-set, poly": OneVsSet(kernel="poly", gamma=0.3),
     "negative sampling": NegativeSampling(
         EqualitySeparator(head=GaussianBump(0.7)), ratio=1, random_state=0
     ),
-    "negative sampling, svm": NegativeSampling(SVC(kernel="sigmoid"), ratio=1, random_state=0),
     "network": NetworkSeparator(
         hidden=(5, 4), batch_norm=True, learn_sigma=True, n_members=3, training=BRIEF,
         random_state=0,

@@ -4,9 +4,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from benches import bench
 from numpy.testing import assert_array_equal
 
-from eqsep.datasets import load_ai4i2020
+load_ai4i2020 = bench("ai4i2020").load_ai4i2020
 
 HEADER = (
     "UDI,Product ID,Type,Air temperature [K],Process temperature [K],Rotational speed [rpm],"

@@ -1,13 +1,14 @@
-"""Counts of Boolean functions: `eqsep.theory.boolean`."""
+"""Counts of Boolean functions: `paper.theory.boolean`."""
 
 from itertools import permutations, product
 
 import numpy as np
 import pytest
 
-from eqsep.theory import count_boolean_functions, separating_hyperplane
-from eqsep.theory.boolean import count_cells
+from eqsep.theory import separating_hyperplane
 from eqsep.theory.families import FAMILIES
+from paper.theory import count_boolean_functions
+from paper.theory.boolean import count_cells
 
 
 def halfspaces_by_brute_force(n):

@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from eqsep.theory import WITNESSES, Hyperplane, shatters
+from eqsep.theory import Hyperplane, shatters
 from eqsep.theory.certificate import realises
+from paper.theory import WITNESSES
 
 
 @pytest.mark.parametrize(

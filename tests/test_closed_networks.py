@@ -1,7 +1,5 @@
 """What networks enclose: the arrays against torch, the limit against far rows, the verdicts."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -11,7 +9,7 @@ from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis, Ridge, Sigmo
 from eqsep.datasets import make_hyperplane
 from eqsep.networks import Training
 from eqsep.separators.network import NarrowLayerWarning
-from eqsep.theory import Layer, network_closedness
+from paper.theory.networks import Layer, closedness, network_closedness, plain_layers
 
 QUICK = Training(epochs=12, batch_size=25, learning_rate=2e-2)
 K = 3
@@ -62,7 +60,7 @@ def memberships(network, X):
 
 def test_the_arrays_are_the_network(network, split):
     x = np.repeat(network.columns_.frame.columns(split.X_test)[:, None, :], K, axis=1)
-    for layer in network.layers():
+    for layer in plain_layers(network.network_, network.head_):
         x = layer(x)
     assert_allclose(x[..., 0], memberships(network, split.X_test), atol=1e-6)
 
@@ -102,7 +100,7 @@ def layer_of(normals, family, activation, **more):
 
 
 def report_of(*layers):
-    return network_closedness(SimpleNamespace(layers=lambda: layers))
+    return closedness(layers)
 
 
 BOX = [[[1, 0], [0, 1]]]

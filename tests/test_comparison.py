@@ -1,12 +1,17 @@
 """Detectors over data sets: a published worked example, limits, and refusals."""
 
+import doctest
+
 import numpy as np
 import pandas as pd
 import pytest
+from benches import bench
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from eqsep.evaluation import compare, compare_pair, mean_ranks
+comparison = bench("comparison")
+compare, compare_pair = comparison.compare, comparison.compare_pair
+mean_ranks = comparison.mean_ranks
 
 # Demšar 2006, table 6: AUC of four variants of C4.5 on 14 data sets. On the last but one (voting)
 # the printed values of the last two are equal but ranked 2 and 3, which 0.97501 stands for.
@@ -146,3 +151,9 @@ def test_other_arguments_are_refused_with_what_came():
             compare(PUBLISHED, prevalence=prevalence)
     with pytest.raises(ValueError, match="takes two detectors, got 4"):
         compare_pair(PUBLISHED)
+
+
+def test_the_examples_run():
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    found = doctest.testmod(comparison, optionflags=flags)
+    assert (found.failed, found.attempted > 3) == (0, True)

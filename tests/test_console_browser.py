@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pytest
 from consoled import KIND, Consoled, consoled, pump_rows
 from playwright.sync_api import expect, sync_playwright
 from sqlalchemy import delete
 
-from eqsep import KernelEqualitySeparator
 from eqsep.serve import schema
 from eqsep.serve.alarms import Filter
 from eqsep.serve.notices import Subscription
@@ -28,7 +26,7 @@ pytestmark = pytest.mark.skipif(
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 PATHS = (
     *(f"/m/pumps/{name}" for name in ("inbox", "groups", "judge", "verdicts", "model", "watch")),
-    *("/settings", "/playground", "/m/hostile/inbox"),
+    *("/settings", "/m/hostile/inbox"),
 )
 
 
@@ -746,49 +744,3 @@ def test_the_watch_draws_its_picture(served, page):
     assert f"{datetime.fromtimestamp(first - 180, UTC):%H:%M}" in page.evaluate("drawn")
     page.get_by_text("As a table").click()
     expect(page.get_by_role("table", name="Rows and alarms per minute")).to_be_visible()
-
-
-@pytest.mark.extra
-def test_the_playground_is_the_library(page):
-    page.goto("/playground")
-    X = np.random.default_rng(0).normal(size=(14, 2))
-    y = np.repeat([0, 1], 7)
-    model = KernelEqualitySeparator(kernel="rbf", gamma=1.5, alpha=0.2).fit(X, y)
-    points = [
-        {"x": a, "y": b, "kind": "seen" if label else "normal"}
-        for (a, b), label in zip(X.tolist(), y.tolist(), strict=True)
-    ]
-    script = """async (points) => {
-      const { kernelSeparator } = await import("/static/separators.js");
-      const separator = kernelSeparator(points, { gamma: 1.5, alpha: 0.2 });
-      return points.map(({ x, y }) => separator.score(x + 0.3, y) - separator.threshold);
-    }"""
-    found = page.evaluate(script, points)
-    np.testing.assert_allclose(found, model.decision_function(X + np.array([0.3, 0])), atol=1e-9)
-
-
-@pytest.mark.extra
-def test_the_playground_by_keys(page):
-    page.goto("/playground")
-    found = page.locator("#found-seen")
-    page.get_by_role("button", name="XOR").click()
-    expect(found).to_have_text("2 of 2")
-    expect(page.locator("#found-normal")).to_have_text("0 of 2")
-    page.get_by_label("halfspace").check()
-    wrong = page.locator("#found-normal").inner_text(), found.inner_text()
-    assert wrong != ("0 of 2", "2 of 2")  # no halfspace does XOR
-    page.get_by_role("button", name="Circles").click()
-    expect(page.locator("#found-unlearnt")).to_have_text("0 of 8")
-    page.get_by_label("equality").check()
-    expect(page.locator("#found-unlearnt")).to_have_text("8 of 8")
-    page.locator("#plane").focus()
-    page.keyboard.press("n")
-    page.keyboard.press("ArrowLeft")
-    expect(page.locator("#say")).to_contain_text("point 2 of 46, normal, at 0.6")
-    page.keyboard.press("t")
-    expect(found).to_contain_text("of 21")
-    page.keyboard.press("Delete")
-    expect(found).to_contain_text("of 20")
-    box = page.locator("#plane").bounding_box()
-    page.mouse.click(box["x"] + 12, box["y"] + 12)
-    expect(page.locator("#found-normal")).to_contain_text("of 18")

@@ -65,7 +65,7 @@ def test_every_screen_is_shown_without_inline_code(client, screen, model):
     assert_no_inline(answer.text)
 
 
-@pytest.mark.parametrize("path", ["/playground", "/settings", "/login"])
+@pytest.mark.parametrize("path", ["/settings", "/login"])
 def test_screens_of_no_model_are_shown_too(client, path):
     answer = client.get(path)
     assert answer.status_code == 200

@@ -7,13 +7,15 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from benches import bench
 from invoking import CliRunner
 
 from eqsep.cli import app
-from eqsep.datasets import load_mvtec_embeddings, load_satimage, load_shuttle
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.fetching import fetch_data, is_published
+from paper.vectors import load_mvtec_embeddings
 
+load_satimage, load_shuttle = bench("statlog").load_satimage, bench("statlog").load_shuttle
 TIDES = b"1.5 0.2 1\n1.1 0.3 2\n1.2 0.1 1\n"
 TIDES_Z = bytes.fromhex("1f9d90315cd40001c3850c103114048c41d0c50c1032141a6cc83021")
 
@@ -117,7 +119,7 @@ def test_another_file_of_the_same_name_is_not_overwritten(site, tmp_path):
             ValueError,
             r"not a \.Z file, or a damaged one: .*unpacked, there by hand",
         ),
-        ("plain.Z", {}, ValueError, r"not a \.Z file, or a damaged one: .*magic bytes"),
+        ("plain.Z", {}, ValueError, r"not a \.Z file, or a damaged one: .*not in gzip format"),
         ("tides.txt", {"size": -(2**20)}, ValueError, "gives more than"),
         ("tides.txt", {"url": "file:///nowhere/tides.Z"}, ConnectionError, "unpacked, there by ha"),
     ],
@@ -127,6 +129,12 @@ def test_a_download_that_fails_leaves_nothing_behind(site, tmp_path, page, chang
     with pytest.raises(error, match=message):
         fetch_data("tides", data_home=home, files=[tides(**({"url": f"{site}/{page}"} | changes))])
     assert left_in(home) == []
+
+
+def test_without_gzip_the_file_is_put_there_by_hand(site, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match=r"gzip, which is not installed.*unpacked, there by hand"):
+        fetch_data("tides", data_home=tmp_path / "home", files=[tides(f"{site}/tides.txt.Z")])
 
 
 def test_without_a_network_the_error_says_what_to_put_where(tmp_path):

@@ -30,7 +30,7 @@ def test_no_request_ends_in_a_fault(fuzzer):
 def test_all_routes_are_asked():
     fuzzer = FUZZER["Fuzzer"]("sqlite://")
     asked = {path for _, path in fuzzer.routes}
-    for path in ("/api/v1/verdicts", "/v2/models/{name}/infer", "/m/{model}/inbox", "/login"):
+    for path in ("/api/v1/verdicts", "/api/v1/models/{name}/score", "/m/{model}/inbox", "/login"):
         assert path in asked
 
 

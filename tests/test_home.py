@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from benches import bench
 
-from eqsep.datasets import load_satimage, load_shuttle, load_thyroid
+from eqsep.datasets import load_thyroid
+
+load_satimage, load_shuttle = bench("statlog").load_satimage, bench("statlog").load_shuttle
 
 # For every file with the class in its last column: loader, folder, files, number of features.
 LOADERS = [

@@ -1,4 +1,4 @@
-"""The hyperrectangle as an estimator: `eqsep.separators.hyperrectangle`."""
+"""The hyperrectangle as an estimator: `paper.theory.hyperrectangle`."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from eqsep import HyperrectangleSeparator
-from eqsep.theory import bounding_parallelepiped
+from paper.theory import HyperrectangleSeparator, bounding_parallelepiped
 
 
 @given(st.integers(1, 5), st.integers(0, 2**32 - 1))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from benches import bench
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 from sklearn.metrics import roc_auc_score
@@ -15,10 +16,11 @@ from eqsep.datasets import (
     DINOv2Embedding,
     EfficientNetEmbedding,
     load_image_folder,
-    load_magnetic_tile,
     load_mvtec,
-    load_mvtec_embeddings,
 )
+from paper.vectors import load_mvtec_embeddings
+
+load_magnetic_tile = bench("magnetic_tile").load_magnetic_tile
 
 
 class MeanColour:

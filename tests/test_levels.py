@@ -1,4 +1,4 @@
-"""Counting slabs level by level: `eqsep.theory.counting`."""
+"""Counting slabs level by level: `paper.theory.levels`."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,14 +9,8 @@ import numpy as np
 import pytest
 
 from eqsep.theory import vc_dimension
-from eqsep.theory.counting import (
-    LIMITS,
-    LevelProof,
-    epsilon_limit,
-    refute,
-    ridge_limit,
-    section_numbers,
-)
+from eqsep.theory.counting import LIMITS, epsilon_limit, ridge_limit
+from paper.theory.levels import LevelProof, refute, section_numbers
 
 
 @pytest.mark.parametrize("family", sorted(LIMITS))

@@ -27,11 +27,9 @@ import sys, warnings
 import numpy as np, pandas as pd
 import eqsep
 from eqsep import DeepSAD, Detector, KernelEqualitySeparator, NetworkSeparator, load_model
-from eqsep.cli.score import VerdictCache
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
 from eqsep.tables import TableEncoder
-import pyarrow as pa
 
 warnings.simplefilter("ignore")
 demo = make_mixed_demo(n_samples=600, random_state=0)
@@ -55,10 +53,6 @@ for kernel in "laplacian", "rbf":
         model.partial_fit(X[:9], is_far[:9]).decision_function(X[::2])
 for network in NetworkSeparator, DeepSAD:
     network(training=eqsep.networks.Training(epochs=2), random_state=0).fit(plain, is_far)
-repeats = VerdictCache(lambda table: {"n": np.arange(len(table))})
-for texts in pa.string(), pa.large_string():
-    table = pa.table({"a": pa.array(["x", "yy", "x"], texts), "b": [1, 2, 1], "c": [0.5, 0.1, 0.5]})
-    repeats(table, ["a", "b", "c"])
 for name, module in list(sys.modules.items()):
     for found in vars(module).values() if name.startswith("eqsep.") else ():
         if hasattr(found, "signatures") and found.py_func.__module__ == name:

@@ -17,6 +17,7 @@ from eqsep.datasets import make_circles, make_hyperplane
 from eqsep.networks import Training
 from eqsep.plots import HistoryDisplay
 from eqsep.separators.network import NarrowLayerWarning
+from paper.theory.networks import plain_layers
 
 QUICK = Training(epochs=25, batch_size=20, learning_rate=1e-2)
 THOROUGH = Training(epochs=60, batch_size=16, learning_rate=1e-2)
@@ -340,7 +341,7 @@ def test_any_activation_will_do(split, activation):
     loss = np.nanmean(separator.history_.loss, axis=1)
     assert loss[-1] < loss[0]
     z = separator.network_.features(separator.columns_.tensor(split.X_test, dtype=torch.float64))
-    layers = separator.layers()
+    layers = plain_layers(separator.network_, separator.head_)
     x = np.repeat(separator.columns_.frame.columns(split.X_test)[:, None, :], 3, axis=1)
     assert_allclose(layers[0](x), z.detach().numpy(), atol=1e-6)
 

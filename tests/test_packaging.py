@@ -93,11 +93,10 @@ def private_names(paths):
 
 
 def test_the_private_names_of_other_libraries_are_known():
-    """What has no public name: torch's product of bytes, which `test_gpu` tries, and what a fitted
-    SVC is made of, which `test_persistence` does; `os._exit` and the `_asdict` of a named
-    tuple are documented as they are.
+    """What has no public name: torch's product of bytes, which `test_gpu` tries; `os._exit` and
+    the `_asdict` of a named tuple are documented as they are.
     """
-    known = {("gpu.py", "_int_mm"), ("registry.py", "_gamma"), ("console.py", "_exit")}
+    known = {("gpu.py", "_int_mm"), ("console.py", "_exit")}
     known |= {("inbox.py", "_asdict"), ("model.py", "_asdict")}
     assert private_names(MODULES) == known
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eqsep.engine import keys
+from eqsep.engine import loops
 from paper import dependencies, runner
 from paper.cells import Cell, Study, read_result, write_result
 from paper.dependencies import digest, is_stale, names_behind, recorded
@@ -167,8 +167,8 @@ def test_names_are_those_of_the_defining_module_through_packages_that_hand_them_
 
 
 def test_of_machine_code_all_is_found_that_it_calls():
-    names = names_behind([keys.KeyTable.add.__code__])["eqsep/engine/keys.py"]
-    assert {"_add", "_slot"} <= set(names)
+    names = names_behind([loops.weighted_sums.__code__])["eqsep/engine/loops.py"]
+    assert {"_add_weighted_single", "_add_weighted"} <= set(names)
 
 
 def made_stale(cell, out):

@@ -12,7 +12,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.svm import SVC
 
 from eqsep.datasets import make_circles
-from eqsep.plots import Panel, RegionDisplay, region_figure, save_figure
+from eqsep.plots import RegionDisplay, save_figure
 
 
 @pytest.fixture(scope="module")
@@ -119,12 +119,6 @@ def test_without_axes_a_new_figure_is_made_and_no_setting_changes(circles, svc):
 def test_three_features_are_refused(svc):
     with pytest.raises(ValueError, match=r"exactly 2 features, got an array of shape \(4, 3\)"):
         RegionDisplay.from_estimator(svc, np.zeros((4, 3)))
-
-
-def test_a_figure_has_an_axes_for_each_panel_and_none_besides(circles, svc):
-    panels = [Panel(svc, circles.X_train, circles.y_train, title) for title in "abc"]
-    figure = region_figure(panels, n_columns=2)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["a", "b", "c"]
 
 
 def test_a_saved_figure_is_whole_and_nothing_else_is_left_behind(tmp_path):

@@ -9,13 +9,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from eqsep.theory import (
-    bounding_parallelepiped,
     closing_number,
     closing_probability,
-    enclosing_probability,
     is_closed,
     region_volume,
 )
+from paper.theory import bounding_parallelepiped, enclosing_probability
 
 FAMILIES = ["rbf", "equality", "halfspace"]
 
@@ -224,7 +223,7 @@ def test_slabs_are_measured_to_the_third_digit_where_corners_can_be_counted():
 @pytest.mark.parametrize(("n", "k", "margin"), [(12, 24, 3.0), (2, 900, 0.5), (40, 4000, 10.0)])
 def test_corners_are_not_counted_where_draws_of_all_slabs_say_more(n, k, margin, monkeypatch):
     found = SimpleNamespace(x=np.ones(n + 1))  # a ball of radius 1 in all slabs
-    monkeypatch.setattr("eqsep.theory.regions.maximise", lambda *_, **__: found)
+    monkeypatch.setattr("paper.theory.chances.maximise", lambda *_, **__: found)
     value, error = enclosing_probability("equality", n, k, margin=margin)
     assert value == 1
     assert 0 < error < 0.03

@@ -5,9 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from eqsep.theory import WITNESSES, find_shattered, separating_hyperplane, shatters, vc_dimension
+from eqsep.theory import separating_hyperplane, shatters, vc_dimension
 from eqsep.theory.exact import as_rationals, homogeneous
 from eqsep.theory.families import FAMILIES
+from paper.theory import WITNESSES, find_shattered
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from eqsep.theory import WITNESSES
 from eqsep.theory.counting import max_slab_subsets
 from eqsep.theory.exact import as_rationals, homogeneous
 from eqsep.theory.families import FAMILIES, SlabTable
+from paper.theory import WITNESSES
 
 LARGE = [pytest.param(5 + n, n, marks=pytest.mark.extra) for n in (2, 3)]
 

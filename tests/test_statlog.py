@@ -3,10 +3,12 @@
 from collections import Counter
 
 import pytest
+from benches import bench
 from sklearn.naive_bayes import GaussianNB
 
-from eqsep.datasets import load_satimage, load_shuttle
 from eqsep.evaluation import leave_one_kind_out
+
+load_satimage, load_shuttle = bench("statlog").load_satimage, bench("statlog").load_shuttle
 
 
 def test_rows_of_both_files_follow_each_other(tmp_path, write_classes):

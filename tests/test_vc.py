@@ -1,4 +1,4 @@
-"""Bounds on the VC dimension and the points behind them: `eqsep.theory.vc`, `witnesses`."""
+"""Bounds on the VC dimension and the points behind them: `eqsep.theory.vc`."""
 
 from itertools import combinations, pairwise, product
 from math import comb
@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from eqsep.theory import WITNESSES, separating_hyperplane, shatters, vc_dimension
+from eqsep.theory import separating_hyperplane, shatters, vc_dimension
 from eqsep.theory.certificate import realises
 from eqsep.theory.counting import epsilon_limit
 from eqsep.theory.exact import as_rationals
 from eqsep.theory.families import FAMILIES
+from paper.theory import WITNESSES
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ from eqsep.theory.families import FAMILIES
     ],
 )
 def test_every_lower_bound_by_points_is_certified(family, n):
-    """Of more than 13 points for labellings that are drawn: `eqsep theory certificate` has all."""
+    """Of more than 13 points for labellings that are drawn."""
     points = WITNESSES[family, n]
     assert all(len(point) == n for point in points)
     assert vc_dimension(family, n).lower >= len(points)

@@ -79,9 +79,6 @@ def take(page: Page, link: str, folder: Path) -> None:
     page.emulate_media(color_scheme="dark")
     picture("alarm")
     page.emulate_media(color_scheme="light")
-    page.goto(f"{models.rpartition('/m/')[0]}/playground")
-    page.get_by_role("button", name="Circles").click()
-    picture("playground")
 
 
 if __name__ == "__main__":

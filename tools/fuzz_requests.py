@@ -64,15 +64,6 @@ BODIES: dict[str, Any] = {  # sound ones, by the end of a path
     "/score": {"rows": [HOT, GOOD]},
     "/explain": {"rows": [HOT]},
     "/learn": {"rows": [HOT], "labels": ["hot"], "judged": True, "note": "why"},
-    "/infer": {
-        "inputs": [
-            {"name": name, "shape": [1], "datatype": "BYTES" if name == "shape" else "FP64",
-             "data": [GOOD[name]]}
-            for name in GOOD
-        ],
-        "outputs": [{"name": "score"}], "parameters": {"keep": False}, "id": "1",
-    },
-    "/invocations": {"dataframe_split": {"columns": [*GOOD], "data": [[*GOOD.values()]]}},
     "/verdicts": {"rows": [1], "verdict": "true", "kind": "hot", "note": "why"},
     "/preview": {"rows": [1], "verdict": "false alarm", "kind": None},
     "/verdicts/undo": {"verdicts": [1]},
@@ -178,10 +169,10 @@ class Fuzzer:
             return JSON, b""
         if path.endswith(("/models/{name}", "/merge")):
             return FILE, self.file
-        is_page = not path.startswith(("/api/", "/v2", "/invocations"))
+        is_page = not path.startswith("/api/")
         if is_page and rng.random() < 0.95:
             return FORM, _form(rng)
-        if path.endswith(("/score", "/explain", "/invocations")) and rng.random() < 0.4:
+        if path.endswith(("/score", "/explain")) and rng.random() < 0.4:
             return (ARROW, _arrow(rng)) if rng.random() < 0.7 else (CSV, _csv(rng))
         ends = [end for end in BODIES if path.endswith(end)]
         content = BODIES[max(ends, key=len) if ends else rng.choice([*BODIES])]

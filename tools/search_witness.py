@@ -6,9 +6,7 @@
 Every chain tries several moves of a point at once and takes the first that annealing accepts, as
 if it had tried them in turn. What it lowers is the number of labellings that no slab realises, in
 single precision. The best set of points goes to FAMILY_N_SIZE.csv in the folder --out, and when
-none is missing it is decided in exact arithmetic, as by
-
-    eqsep theory shatters FAMILY --points FILE
+none is missing it is decided in exact arithmetic, by `eqsep.theory.shatters`.
 
 The run ends with 0 when a set was confirmed, and with 1 when the time is up.
 """

@@ -43,7 +43,6 @@ COMMANDS = {  # a function or an app of a module, and what `eqsep --help` shows 
     "serve": ("serve:app", "Run the service: an API, and a console to judge alarms."),
     "mcp": ("serve:mcp", "Let an assistant read alarms and propose verdicts (MCP)."),
     "data": ("data:app", "List, find and download the real data sets."),
-    "theory": ("theory:app", "Closing numbers, VC dimensions and shattering."),
 }
 
 

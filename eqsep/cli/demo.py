@@ -1,4 +1,4 @@
-"""`eqsep demo`: payments with kinds that nobody has seen, or the theory behind it."""
+"""`eqsep demo`: payments with kinds that nobody has seen."""
 
 import os
 import shlex
@@ -6,31 +6,28 @@ import sys
 import webbrowser
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import astuple, replace
-from itertools import islice, starmap
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
 from eqsep.cli.console import Screen, flag, opt, progress, table
-from eqsep.demo import run_payments, run_theory
+from eqsep.demo import run_payments
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
-from eqsep.demo.separation import CirclesResult, Closing, TheoryDemo
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.io.writing import check_folder, table_writer
-from eqsep.plots import Panel, region_figure, save_figure
 from eqsep.progress import reported_to
 from eqsep.report import Usage, write_report
 
-REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
+REPORT, MODEL, ROWS = "report.html", "model.eqsep", "new.csv"
 FOLDER, _SERVED, BY = "serve", "payments", "eqsep demo"
 _EARLIER_PAYMENTS, _PAYMENTS_PER_REQUEST = 900, 50  # payments that are there when one comes
 
 
 def demo(
     out: Path = opt(Path("eqsep-demo"), "FOLDER", "Folder for the results."),
-    theory: bool = flag("--theory", "Show XOR, circles and closing numbers instead."),
     serve: bool = flag("--serve", "Run the service and its console while payments arrive."),
     speed: float = opt(3.0, "N", "Payments per second, with --serve."),
     port: int = opt(8765, None, "Port for --serve; 0 picks any free port.", min=0, max=65_535),
@@ -38,8 +35,6 @@ def demo(
     """Find unseen kinds of anomaly in built-in data: half a minute, no network."""
     if serve:
         serve_payments(Screen(), out, speed=speed, port=port)
-    elif theory:
-        show_theory(Screen(), out)
     else:
         show_payments(Screen(), out)
 
@@ -65,15 +60,6 @@ def show_payments(console: Screen, out: Path) -> None:
     words = shlex.join(["eqsep", "score", str(out / MODEL), str(out / ROWS), "--explain", "2"])
     console.print_line(f"Go on:  {words}")
     console.print_line(f"Report: {report.resolve().as_uri()}")
-
-
-def show_theory(console: Screen, out: Path) -> None:
-    """Run the demonstration of the theory, print it, and leave a picture in `out`."""
-    make_folder(out)
-    results = run_theory()
-    path = save_figure(region_figure(starmap(Panel, results.panels)), out / PICTURE)
-    _print_theory(console, results)
-    console.print_line(f"Picture: {path.resolve()}")
 
 
 def _print_payments(console: Screen, results: PaymentsDemo) -> None:
@@ -103,40 +89,6 @@ def _contenders(results: PaymentsDemo) -> Iterator[tuple[str, ...]]:
         found = (f"{area:.3f}" for area in (one.seen, one.unseen))
         yield one.method, *found, f"{one.caught:.0%}", f"{one.false_alarms:.1%}", promised
     yield "chance", *(f"{share:.3f}" for share in results.chance), "", "", ""
-
-
-def _print_theory(console: Screen, results: TheoryDemo) -> None:
-    console.print("[bold]XOR by one separator[/]: is the point on the line?")
-    columns: tuple[str, ...] = ("x1", "x2", "y", "predicted", "distance to the line")
-    corners = ((*map(str, astuple(one)[:4]), f"{one.distance:.3f}") for one in results.xor)
-    console.print(table(columns, corners, left=0, wrapped=0, padding=1))
-    console.print(
-        f"In the same way: {len(results.fitted)} of {len(results.functions)} Boolean functions "
-        "of two inputs; the two constant ones by a line that meets no corner.\n"
-    )
-    console.print(
-        "[bold]Circles[/]: normal at radius 1, seen anomalies at 2. Are unseen ones at 0.5 found?\n"
-        f"Average precision of chance is {results.prevalence:.2f}. Try a few widths of the kernel:"
-    )
-    columns = ("average\nprecision", "unseen\nflagged", "false\nalarms", "(1e6, 1e6)\nflagged")
-    rows = map(_contender, results.circles)
-    console.print(table(("method", "gamma", *columns), rows, wrapped=0, padding=1))
-    console.print(
-        "[bold]Closing a region[/]: how many separators of a kind does it take, and what is the "
-        "chance that k random ones leave no way out?"
-    )
-    columns = ("separators", "in R^n", "number", "chance k=n", "k=n+1", "k=2n")
-    console.print(table(columns, map(_closing, results.closing), wrapped=0, padding=1))
-
-
-def _contender(one: CirclesResult) -> tuple[str, ...]:
-    shares = (f"{one.average_precision:.3f}", f"{one.flagged:.0%}", f"{one.false_alarms:.0%}")
-    return (one.method, one.gamma, *shares, "yes" if one.flags_far else "no")
-
-
-def _closing(row: Closing) -> tuple[str, ...]:
-    chances = (f"{chance:.3f}" for chance in (row.at_n, row.at_n_plus_1, row.at_2n))
-    return (row.family, f"n={row.n_features}", str(row.number), *chances)
 
 
 def serve_payments(console: Screen, out: Path, *, speed: float, port: int) -> None:

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import starmap
 from pathlib import Path
-from secrets import randbits
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import typer
 
-from eqsep.checks import Beyond, has_dates, rows_beyond, warn_of
+from eqsep.checks import Beyond, rows_beyond, warn_of
 from eqsep.cli import options
 from eqsep.cli.console import Job, flag, opt, print_stderr, print_warnings, print_written, progress
 from eqsep.cli.inputs import (
@@ -31,7 +29,6 @@ from eqsep.cli.project import shown_kind
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
 from eqsep.engine.backends import NUMPY
-from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.engine.loops import threads, workers
 from eqsep.errors import UserError, counted, visible
 from eqsep.io import writing
@@ -53,11 +50,6 @@ _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
 _PREFIX = "kept: "  # before the names of columns that are kept, until they are written
 _PIECES_IN_THREADS = 4  # pieces that are scored, each in a thread
-MOST = 2**20  # rows with verdicts in memory
-WORTH = 1 / 16  # the share of repeated rows below which looking them up does not pay
-_TEXTS = {pa.string(): np.int32, pa.large_string(): np.int64}
-_WIDE_TYPES = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
-_MISSING = np.uint64(1)
 VerdictColumns = dict[str, np.ndarray]
 
 
@@ -291,9 +283,6 @@ class _Scorer:
         self.model, self.wanted, self.kept = model, wanted, kept
         self.reader = RowReader(model, persist=wanted.persist)
         self.highest = None if wanted.most is None else Highest(wanted.most)
-        dated = has_dates(model.plan.encoder)
-        by_values = not (self.reader.looks_back or wanted.explain or dated)
-        self.repeats = VerdictCache(lambda t: self._verdicts(self.reader(t))) if by_values else None
 
     def choose(self, there: list[str]) -> Iterable[str]:
         """The columns of a file that are read, those that are kept too."""
@@ -311,12 +300,13 @@ class _Scorer:
             empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
             return ScoredRows(name, pa.table(first | empty))
         with errors_placed(name, before=before):
-            answers, rows = self._judged(table, kept)
+            rows = self.reader(table)
+            answers = self._judged(rows)
             alarm = answers["alarm"]
             picked = np.flatnonzero(alarm) if self.wanted.only_alarms else np.arange(len(alarm))
             if self.highest is not None:
                 picked = picked[self.highest.entering(answers["score"][picked], table, picked)]
-            if rows is not None and self.wanted.explain:
+            if self.wanted.explain:
                 answers["reasons"] = self._reasons(rows, picked[alarm[picked]])
         found = {name: as_column(answers[name][picked], kind) for name, kind in types.items()}
         found["kind_probability"] = with_nulls(answers["kind_probability"][picked])
@@ -328,22 +318,18 @@ class _Scorer:
             table=pa.table({column: some[column] for column in first} | found),
             rows=len(alarm),
             alarms=int(alarm.sum()),
-            beyond=Counter() if rows is None else rows_beyond(rows, self.model.plan.encoder),
+            beyond=rows_beyond(rows, self.model.plan.encoder),
             short=tuple(alarm[np.flatnonzero(self.reader.short)].tolist()),
         )
 
-    def _judged(self, table: pa.Table, kept: Sequence[str]) -> tuple[VerdictColumns, Table | None]:
-        """The verdicts on the rows; the rows too, unless these may come from memory."""
-        if self.repeats is not None:
-            read = list(self.reader.columns(more=kept)(table.schema.names))
-            return self.repeats(table, read[: len(read) - len(kept)]), None
-        rows = self.reader(table)
+    def _judged(self, rows: Table) -> VerdictColumns:
+        """The verdicts on the rows, with alarms that persist alone."""
         answers = self._verdicts(rows)
         answers["alarm"] = alarm = self.reader.persisting(answers["alarm"], rows)
         answers["kind"][~alarm], answers["kind_probability"][~alarm] = NORMAL, np.nan
         if self.wanted.kinds:
             answers["kinds"][~alarm] = ""
-        return answers, rows
+        return answers
 
     def _verdicts(self, rows: Table) -> VerdictColumns:
         threshold = self.wanted.threshold
@@ -399,77 +385,6 @@ def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
         held = both.take(pa.array(order, pa.int64())).combine_chunks()
     if held is not None:
         yield held
-
-
-class VerdictCache:
-    """A cache of verdicts on rows by the values that a model reads, for several threads."""
-
-    def __init__(self, verdicts: Callable[[pa.Table], VerdictColumns]) -> None:
-        self._verdicts = verdicts
-        self._factors = np.array([randbits(64) | 1 for _ in range(2)], dtype=np.uint64)
-        self._lock, self._table = Lock(), KeyTable(most=MOST)
-        self._held: dict[str, np.ndarray] = {}
-        self._tried = self._found = 0
-
-    def __call__(self, table: pa.Table, columns: Sequence[str]) -> VerdictColumns:
-        """The verdicts on the rows of a table, by the values of these columns."""
-        is_worth_it = self._tried < 2 * MOST or self._found > WORTH * self._tried
-        keys = self._keys(table, columns) if is_worth_it else None
-        if keys is None:
-            return self._verdicts(table)
-        with self._lock:
-            places = self._table.places(keys)
-            known = {name: values[places] for name, values in self._held.items()}
-        new = np.flatnonzero(places < 0)
-        self._tried, self._found = self._tried + len(places), self._found + len(places) - len(new)
-        if not len(new):
-            return known
-        some = KeyTable(most=len(new))
-        first = new[some.add(keys[new])]
-        rows = table if len(first) == len(table) else table.take(as_column(first, pa.int64()))
-        try:
-            found = self._verdicts(rows)
-        except UserError:
-            return self._verdicts(table)  # so that the error names the right row
-        self._keep(keys[first], found)
-        again = some.places(keys[new])
-        for name, values in found.items():
-            known.setdefault(name, np.empty(len(table), values.dtype))[new] = values[again]
-        return known
-
-    def _keep(self, keys: np.ndarray, found: VerdictColumns) -> None:
-        with self._lock:
-            n = len(self._table)
-            added = self._table.add(keys)
-            for name, values in found.items():
-                if name not in self._held:
-                    self._held[name] = np.empty(MOST, values.dtype)
-                self._held[name][n : n + len(added)] = values[added]
-
-    def _keys(self, table: pa.Table, columns: Sequence[str]) -> np.ndarray | None:
-        """Two numbers for each row, the same for the same values; None where some have none."""
-        fields = [table.schema.field(name) for name in columns]
-        written = hash(tuple((str(f.type), str(f.metadata)) for f in fields))
-        keys = np.full((len(table), 2), written % 2**64, dtype=np.uint64)
-        for name in columns:
-            column = table.column(name)
-            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            if column.null_count:
-                keys[arrow_numbers(column.is_null())] += _MISSING
-            if column.type in _TEXTS:
-                _, offsets, data = column.buffers()
-                here = slice(column.offset, column.offset + len(column) + 1)
-                ends = np.frombuffer(offsets, _TEXTS[column.type])[here]
-                mixed_texts(ends, np.frombuffer(data or b"", np.uint8), self._factors, keys)
-            elif pa.types.is_floating(column.type) or (
-                not column.null_count
-                and (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type))
-            ):
-                x = arrow_numbers(column)
-                mixed_numbers(x.astype(_WIDE_TYPES[x.dtype.kind]), self._factors, keys)
-            else:
-                return None
-        return keys
 
 
 _Held = tuple[float, str, str, Table]  # a row's score, name, verdict in words, and values

@@ -4,25 +4,17 @@ A `TrainTestSplit` is divided into training and test as it was published; a `Lab
 the caller to divide.
 """
 
-from eqsep.datasets.ai4i2020 import load_ai4i2020
 from eqsep.datasets.embeddings import DINOv2Embedding, EfficientNetEmbedding
 from eqsep.datasets.fetching import fetch_data
-from eqsep.datasets.images import (
-    load_image_folder,
-    load_magnetic_tile,
-    load_mvtec,
-    load_mvtec_embeddings,
-)
+from eqsep.datasets.images import load_image_folder, load_mvtec
 from eqsep.datasets.mixed_demo import make_mixed_demo
 from eqsep.datasets.nsl_kdd import load_nsl_kdd
 from eqsep.datasets.process import make_process
 from eqsep.datasets.records import LabelledTable, TrainTestSplit
-from eqsep.datasets.statlog import load_satimage, load_shuttle
 from eqsep.datasets.synthetic import make_circles, make_gaussians, make_hyperplane, make_logic
 from eqsep.datasets.thyroid import load_thyroid
 
 __all__ = ["DINOv2Embedding", "EfficientNetEmbedding", "LabelledTable", "TrainTestSplit"]
-__all__ += ["fetch_data", "load_ai4i2020", "load_image_folder", "load_magnetic_tile", "load_mvtec"]
-__all__ += ["load_mvtec_embeddings", "load_nsl_kdd", "load_satimage", "load_shuttle"]
-__all__ += ["load_thyroid", "make_circles", "make_gaussians", "make_hyperplane", "make_logic"]
-__all__ += ["make_mixed_demo", "make_process"]
+__all__ += ["fetch_data", "load_image_folder", "load_mvtec", "load_nsl_kdd", "load_thyroid"]
+__all__ += ["make_circles", "make_gaussians", "make_hyperplane", "make_logic", "make_mixed_demo"]
+__all__ += ["make_process"]

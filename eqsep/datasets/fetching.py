@@ -1,6 +1,7 @@
 """Data files from the network, checked before they are written to the data folder."""
 
 import hashlib
+import subprocess
 from collections import Counter
 from collections.abc import Callable, Sequence
 from http.client import HTTPException
@@ -8,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
-
-from unlzw3 import unlzw
 
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.home import VARIABLE, named_home
@@ -119,13 +118,24 @@ def _downloaded(file: DataFile, path: Path, *, progress: DownloadProgress | None
     if total is not None and len(data) < total:
         came = f"{len(data):,} of {total:,} bytes"
         raise ConnectionError(f"{file.url} broke off after {came}. Fetch again.")
+    return _unpacked(bytes(data), file, path) if file.url.endswith(".Z") else bytes(data)
+
+
+def _unpacked(data: bytes, file: DataFile, path: Path) -> bytes:
+    """The content of a .Z file, by gzip, as Python's library cannot read one."""
     try:
-        return unlzw(bytes(data)) if file.url.endswith(".Z") else bytes(data)
-    except ValueError as error:
+        done = subprocess.run(["gzip", "-dc"], input=data, capture_output=True, check=True)
+    except FileNotFoundError as error:
         raise UserError(
-            f"What came from {file.url} is not a .Z file, or a damaged one: {error}. "
+            f"{file.url} is unpacked by the program gzip, which is not installed. "
             f"{_by_hand(file, path)}"
         ) from error
+    except subprocess.CalledProcessError as error:
+        raise UserError(
+            f"What came from {file.url} is not a .Z file, or a damaged one: "
+            f"{error.stderr.decode(errors='replace').strip()}. {_by_hand(file, path)}"
+        ) from error
+    return done.stdout
 
 
 def _by_hand(file: DataFile, path: Path) -> str:

@@ -1,4 +1,4 @@
-"""Images as rows of an embedding: a folder for each kind, MVTec AD, magnetic tiles."""
+"""Images as rows of an embedding: a folder for each kind, MVTec AD."""
 
 import hashlib
 import re
@@ -6,12 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from eqsep.datasets.embeddings import DINOv2Embedding, Embedding
-from eqsep.datasets.home import DatasetSource, data_folder
 from eqsep.datasets.records import LabelledTable, TrainTestSplit, numbered, split_of
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.files import written_whole
@@ -20,16 +18,6 @@ Progress = Callable[[int, int], None]
 _BATCH = 32
 IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _GOOD = "good"
-_TILES = {
-    "normal": "MT_Free",
-    **{kind: f"MT_{kind.title()}" for kind in ("blowhole", "break", "crack", "fray", "uneven")},
-}
-_TILES_URL = "https://github.com/abin24/Magnetic-tile-defect-datasets."
-_VECTORS_URL = "https://github.com/Minqi824/ADBench (CV_by_ViT)"
-_VECTORS = DatasetSource(
-    title="the MVTec AD embeddings", folder="mvtec-embeddings", url=_VECTORS_URL
-)
-MVTEC_OBJECTS = ("capsule", "hazelnut", "leather", "pill", "wood", "zipper")
 
 
 def load_image_folder(
@@ -96,45 +84,6 @@ def load_image_folder(
     return _table(folders, suffixes, embed=embed, cache=cache, progress=progress)
 
 
-def load_magnetic_tile(
-    *,
-    data_home: Any = None,
-    embed: Embedding | None = None,
-    cache: Any = None,
-    progress: Progress | None = None,
-) -> LabelledTable:
-    """Photographs of magnetic tiles: free of defects, or with one of five kinds.
-
-    Parameters
-    ----------
-    data_home : path-like or None, default=None
-        The folder that holds `magnetic-tile/MT_Free`, `magnetic-tile/MT_Crack` and so on, from
-        https://github.com/abin24/Magnetic-tile-defect-datasets. (the dot belongs to it). Default:
-        the variable EQSEP_DATA.
-    embed, cache, progress
-        As in `load_image_folder`.
-
-    Returns
-    -------
-    LabelledTable
-        1,344 rows, sorted by folder, then by path: 952 "normal", 115 "blowhole", 103 "uneven",
-        85 "break", 57 "crack", 32 "fray".
-
-    Notes
-    -----
-    A file is called exp<setting>_num_<number>.jpg, and a tile was probably photographed under
-    several settings: keep rows of one setting together when you divide them.
-    """
-    root = data_folder("magnetic-tile", source=_TILES_URL, data_home=data_home)
-    lacking = sorted(set(_TILES.values()) - set(_folders(root)))
-    if lacking:
-        absent = ", ".join(lacking)
-        raise FileNotFoundError(f"{root} lacks {absent}. Put the folders there, from {_TILES_URL}")
-    folders = {kind: root / name for kind, name in sorted(_TILES.items(), key=lambda tile: tile[1])}
-    # The published folders also hold masks of the defects, which are .png.
-    return _table(folders, (".jpg",), embed=embed, cache=cache, progress=progress)
-
-
 def load_mvtec(
     root: Any,
     *,
@@ -186,38 +135,6 @@ def load_mvtec(
     X = _embedded([*train, *at_test], embed=embed, cache=cache, progress=progress)
     n = len(train)
     return split_of((X[:n], kind_train), (X[n:], kind_test), numbered("e", X))
-
-
-def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> LabelledTable:
-    """Images of one object of MVTec AD as vectors: good ones and defects.
-
-    Parameters
-    ----------
-    object : {"capsule", "hazelnut", "leather", "pill", "wood", "zipper"}
-        What the images show.
-    data_home : path-like or None, default=None
-        The folder that holds `mvtec-embeddings/MVTec-AD_<object>.npz`, with the arrays X and y,
-        from CV_by_ViT of https://github.com/Minqi824/ADBench. Default: the variable EQSEP_DATA.
-
-    Returns
-    -------
-    LabelledTable
-        With the kinds "normal" and "defect", since the files do not say which defect an image
-        shows, and 1,000 features x1, x2, ...
-    """
-    if object not in MVTEC_OBJECTS:
-        raise UserError(f"Unknown object {object!r}: expected one of {', '.join(MVTEC_OBJECTS)}.")
-    path = _VECTORS.file(f"MVTec-AD_{object}.npz", data_home=data_home)
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            X, y = arrays["X"].astype(np.float64), arrays["y"]
-    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
-        _VECTORS.refuse(path, f"expected an archive of the numeric arrays X and y; {error}", error)
-    if X.ndim != 2 or y.shape != X.shape[:1]:
-        shapes = f"X of shape (n, d) and y of shape (n,), got {X.shape} and {y.shape}"
-        _VECTORS.refuse(path, f"expected {shapes}")
-    kind = _VECTORS.kinds(y, {0: "normal", 1: "defect"}, path=path)
-    return LabelledTable(X=X, kind=kind, feature_names=numbered("x", X))
 
 
 def _table(folders: Mapping[str, Path], suffixes: Collection[str], **how: Any) -> LabelledTable:

@@ -25,14 +25,6 @@ from eqsep.evaluation.backtests import (
     Schedule,
     backtest,
 )
-from eqsep.evaluation.comparison import (
-    Comparison,
-    PairedComparison,
-    Statistic,
-    compare,
-    compare_pair,
-    mean_ranks,
-)
 from eqsep.evaluation.kinds import (
     OVERALL,
     Curve,
@@ -65,14 +57,13 @@ from eqsep.evaluation.promises import (
 )
 from eqsep.separators.scores import anomaly_average_precision, anomaly_score
 
-__all__ = ["OVERALL", "AssessedKind", "Assessment", "Backtest", "CaughtKind", "Comparison"]
-__all__ += ["Contender", "Cost", "Curve", "DetectionDelay", "Difference", "Fixed", "GroupRates"]
-__all__ += ["Interval", "KindDelay", "Learning", "LeaveOneKindOut", "MeasuredPromise", "NamedKind"]
-__all__ += ["Names", "NamesTried", "PairedComparison", "Period", "PromiseVerdict", "Reliability"]
-__all__ += ["Retrained", "Review", "Schedule", "ScoreHistogram", "SeenKind", "SetsFound", "Share"]
-__all__ += ["Statistic", "Tested", "TopScores", "anomaly_average_precision", "anomaly_score"]
-__all__ += ["assess", "average_precision_by_kind", "average_precision_difference"]
-__all__ += ["average_precision_interval", "backtest", "compare", "compare_pair"]
+__all__ = ["OVERALL", "AssessedKind", "Assessment", "Backtest", "CaughtKind", "Contender", "Cost"]
+__all__ += ["Curve", "DetectionDelay", "Difference", "Fixed", "GroupRates", "Interval", "KindDelay"]
+__all__ += ["Learning", "LeaveOneKindOut", "MeasuredPromise", "NamedKind", "Names", "NamesTried"]
+__all__ += ["Period", "PromiseVerdict", "Reliability", "Retrained", "Review", "Schedule"]
+__all__ += ["ScoreHistogram", "SeenKind", "SetsFound", "Share", "Tested", "TopScores"]
+__all__ += ["anomaly_average_precision", "anomaly_score", "assess", "average_precision_by_kind"]
+__all__ += ["average_precision_difference", "average_precision_interval", "backtest"]
 __all__ += ["cross_validate_kind", "detection_delay", "kept_promise", "kept_promises"]
-__all__ += ["leave_one_kind_out", "mean_ranks", "precision_recall_by_kind", "prevalence_by_kind"]
+__all__ += ["leave_one_kind_out", "precision_recall_by_kind", "prevalence_by_kind"]
 __all__ += ["roc_auc_interval", "score_histogram"]

@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from eqsep.errors import ParameterError, UserError
-from eqsep.evaluation.comparison import aligned
 from eqsep.evaluation.kinds import (
     OVERALL,
     anomalous_kinds,
@@ -372,4 +371,12 @@ def _measure(tested: Tested, *, seen: str) -> SeenKind:
         overall_prevalence=float(np.mean(kind != normal)),
         by_kind=by_kind,
         tested=tested,
+    )
+
+
+def aligned(cells: Sequence[tuple[str, ...]]) -> str:
+    """Rows of text in columns, the first one flush left and the others flush right."""
+    first, *widths = (max(map(len, column)) for column in zip(*cells, strict=True))
+    return "\n".join(
+        " ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in cells
     )

@@ -11,7 +11,6 @@ from torch import Generator, Tensor, nn
 
 from eqsep import activations
 from eqsep.errors import UserError
-from eqsep.theory import Layer
 
 Streams = Sequence[Generator]  # one a member
 Members = Streams | None  # these, or torch's own
@@ -251,38 +250,6 @@ def build_separator(
         held = torch.full((len(members), 1), 2 * head.half_width)
         output.bias = nn.Parameter(held, requires_grad=False)
     return Network(blocks, output)
-
-
-def plain_layers(network: Network, head: Any) -> list[Layer]:
-    """The hidden layers and the head as arrays, batch normalisation worked into them."""
-    hidden = [_plain_block(list(block)) for block in network.hidden]
-    return [*hidden, _plain_layer(network.output, head.membership, family=head.family)]
-
-
-def _plain_block(steps: list[Any]) -> Layer:
-    """One hidden block: its units first, its activation there (RBF) or last."""
-    active = steps[0] if isinstance(steps[0], RadialBasisLayer) else steps[-1]
-    bump = isinstance(active, Bump)
-    head = replace(active.head, sigma=_array(active.sigma)) if bump else active.head
-    norm = next((map(_array, s.affine()) for s in steps if isinstance(s, BatchNorm)), (1.0, 0.0))
-    scale, shift = norm
-    return _plain_layer(steps[0], head, family=head.family, scale=scale, shift=shift)
-
-
-def _plain_layer(units: Any, active: Any, *, family: str, scale: Any = 1, shift: Any = 0) -> Layer:
-    """Normalisation goes into the normals, but stays behind the activation of radial units."""
-    if isinstance(units, RadialBasisLayer):
-        centres = _array(units.centre).swapaxes(1, 2)
-        offsets = np.zeros(centres.shape[:2])
-        return Layer(family, centres, offsets, active, scale=scale, shift=shift)
-    normals = _array(units.weight).swapaxes(1, 2)
-    bias = 0.0 if units.bias is None else _array(units.bias)
-    offsets = np.broadcast_to(bias * scale + shift, normals.shape[:2])
-    return Layer(family, normals * np.asarray(scale)[..., None], offsets, active)
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().cpu().double().numpy()
 
 
 def _glorot(d_in: int, d_out: int, *, n_members: int | None, members: Members) -> Tensor:

@@ -56,7 +56,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ------
     ModelFileError
         The model contains something a file cannot hold: a function as a kernel, a class of
-        your own, a random generator as `random_state`.
+        your own or of scikit-learn (as in `OneVsSet`), a random generator as `random_state`.
     """
     data = model_bytes(estimator)
     with written_whole(path) as file:
@@ -67,7 +67,10 @@ def model_bytes(estimator: Any) -> bytes:
     """What `save_model` writes to a file."""
     if name_of(estimator) not in ESTIMATORS:
         got = type(estimator).__name__
-        raise ModelFileError(f"Only eqsep's separators and detectors can be saved, got {got}.")
+        raise ModelFileError(
+            f"Only eqsep's detectors and separators can be saved, without OneVsSet; got {got}. "
+            f"skops saves estimators made of scikit-learn's."
+        )
     from sklearn.utils.validation import check_is_fitted  # slow: who reads does not wait for it
 
     check_is_fitted(estimator)
@@ -233,8 +236,8 @@ def _reason(value: Any) -> str:
         return "it is a function, and a file that holds code could run it. Use a kernel by name."
     return (
         f"{type(value).__module__}.{type(value).__qualname__} is not among the classes that a "
-        f"model file may hold: eqsep's own separators, detectors, heads, losses, kernels and "
-        f"solvers, and sklearn.svm.SVC."
+        f"model file may hold: eqsep's own separators (without OneVsSet), detectors, heads, "
+        f"losses, kernels and solvers."
     )
 
 

@@ -14,8 +14,6 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from eqsep import schemas
 from eqsep.arrays import to_numpy
 from eqsep.detector.calibration import Promise
@@ -188,66 +186,6 @@ def _check_sizes(layers: list[Any]) -> None:
         damaged("its network gives more than one number a row")
 
 
-class SVCCodec(Codec):
-    """A machine of two classes, fitted to dense rows, without probabilities.
-
-    A new one is fitted to two rows, which prepares all that the installed scikit-learn keeps in it,
-    and then given what the saved one had learnt, some of it under the names in `PRIVATE`.
-    """
-
-    def encode(self, value: Any) -> dict[str, Any]:
-        params: dict[str, Any] = value.get_params(deep=False)
-        if params.pop("probability", False) is True:
-            raise schemas.ModelFileError("SVC cannot be saved with probability=True.")
-        if not hasattr(value, "support_vectors_"):
-            return params
-        if isinstance(value.support_vectors_, np.ndarray) and len(value.classes_) == 2:
-            state = {k: getattr(value, k) for k in _SVC_LEARNT if k != "gamma_"}
-            return params | state | {"gamma_": float(value._gamma)}
-        raise schemas.ModelFileError("SVC can be saved with two classes and dense rows only.")
-
-    def decode(self, parts: dict[str, Any], name: str) -> Any:
-        from sklearn.svm import SVC  # slow to import, and few models have one
-
-        state = _learnt(parts)
-        params = {part: parts[part] for part in parts if part not in state}
-        known = SVC().get_params(deep=False)
-        known.pop("probability", None)
-        schemas.check_names(params, name, required=_SVC_PARAMETERS, optional=known)
-        if not state:
-            return SVC(**params)
-        schemas.check(params, _SVC_PARAMETERS, name, sizes={})
-        schemas.check_names(state, name, required=_SVC_LEARNT)
-        sizes: schemas.Sizes = {}
-        schemas.check(state, _SVC_LEARNT, name, sizes=sizes)
-        counts = state["n_support_"].tolist()
-        if min(counts) < 0 or sum(counts) != sizes["n"]:
-            damaged("the support vectors of a machine are not as many as it says")
-        rows = np.repeat([[0.0], [1.0]], sizes["d"], axis=1)
-        return _with_state(SVC().fit(rows, [0, 1]).set_params(**params), state)
-
-
-def _with_state(svm: Any, state: dict[str, Any]) -> Any:
-    """The machine with what was learnt, in the types and signs that its own code relies on."""
-    doubles = ("support_vectors_", "dual_coef_", "intercept_")
-    attributes = {k: np.ascontiguousarray(state[k], dtype=np.float64) for k in doubles} | {
-        "support_": np.ascontiguousarray(state["support_"], dtype=np.int32),
-        "_n_support": np.ascontiguousarray(state["n_support_"], dtype=np.int32),
-        "_gamma": float(state["gamma_"]),
-        "classes_": state["classes_"],
-    }
-    attributes |= {f"_{k}": -attributes[k] for k in ("dual_coef_", "intercept_")}
-    missing = sorted(set(attributes) - set(vars(svm)))
-    if missing:
-        raise schemas.ModelFileError(
-            f"The model file holds a support vector machine, which the scikit-learn installed "
-            f"cannot build again: its SVC has no {', '.join(missing)}. Install an older "
-            f"scikit-learn, or fit the model again."
-        )
-    vars(svm).update(attributes)
-    return svm
-
-
 class DetectorCodec(Codec):
     """A detector: its parameters and its model; `plan` is True if it is that of the model."""
 
@@ -288,27 +226,6 @@ class ModelCodec(DetectorCodec):
         return self.checked(parts, name)[0]
 
 
-PRIVATE = ("_dual_coef_", "_gamma", "_intercept_", "_n_support")  # of scikit-learn's SVC
-_SVC_PARAMETERS = {
-    "kernel": word("linear", "rbf", "poly", "sigmoid"),
-    "degree": schemas.plain(
-        "a whole number from 0 to 1000", lambda v: type(v) is int and 0 <= v <= 1000
-    ),
-    "coef0": NUMBER,
-    "gamma": either(word("scale", "auto"), NUMBER),
-    "decision_function_shape": word("ovr", "ovo"),
-    "break_ties": word(False, True),
-    "cache_size": NUMBER,
-}
-_SVC_LEARNT = {
-    "support_vectors_": array_of("n", "d"),
-    "support_": array_of("n", kinds="i"),
-    "n_support_": array_of(2, kinds="i"),
-    "dual_coef_": array_of(1, "n"),
-    "intercept_": array_of(1),
-    "classes_": schemas.CLASSES,
-    "gamma_": NUMBER,
-}
 _PROMISE = ("false_alarm_rate", "confidence", "unseen_rate")
 _PARAMETERS: Mapping[str, Schema] = {
     "normal": either(NONE, schemas.LABEL),
@@ -374,12 +291,11 @@ _SETTINGS = schemas.entries(NUMBER, among=("gamma", "degree", "coef0"))
 _SOLVER = {"max_iter": WHOLE, "tol": NUMBER}
 _KINDS = array_of(None, kinds="biufU")
 _KERNELS = tuple(f"kernels.{k}" for k in ("RBF", "Exponential", "Laplacian", "PairwiseKernel"))
-_LENGTHS = array_of("d", finite=False)
+_LENGTHS = array_of("d")
 _SCALES = Schema(
-    f"{_LENGTHS.description} of numbers above 0",  # infinite for a column that never varied
+    f"{_LENGTHS.description} of numbers above 0",
     lambda value, sizes: _LENGTHS.accepts(value, sizes) and bool((value > 0).all()),
 )
-_FRAME = instance("planes.Frame", length=lambda frame: len(frame.centre), axis="d")
 _HISTORY = instance("training.TrainingHistory")
 _NETWORK = {
     "device": word("auto", "cpu", "cuda"),
@@ -437,7 +353,6 @@ _PIECES: dict[str, Codec] = {
             "best_epoch": array_of("k", kinds="i"),
         },
     ),
-    "sklearn.SVC": SVCCodec("sklearn.svm"),
     "checks.Finding": StateCodec("eqsep.checks"),
     "detector.Calibration": StateCodec("eqsep.detector.calibration"),
     "detector.Config": StateCodec("eqsep.detector.config"),
@@ -487,19 +402,6 @@ ESTIMATORS: dict[str, Codec] = {
     "separators.TwinSeparator": EstimatorCodec(
         "eqsep.separators.twin", {"t": NUMBER, "coef_": array_of(2, "d"), "intercept_": array_of(2)}
     ),
-    "separators.HyperrectangleSeparator": EstimatorCodec(
-        "eqsep.separators.hyperrectangle",
-        {"coef_": array_of("d", "d"), "intercept_": array_of("d"), "epsilon_": array_of("d")},
-    ),
-    "separators.OneVsSet": EstimatorCodec(
-        "eqsep.separators.one_vs_set",
-        {
-            "ranking": word("equality", "binary"),
-            "frame_": _FRAME,
-            "svm_": _fitted("d", "SVC"),
-            **dict.fromkeys(("near_", "far_", "midplane_"), NUMBER),
-        },
-    ),
     "separators.NetworkSeparator": EstimatorCodec(
         "eqsep.separators.network",
         _NETWORK | {"score_by": word("membership", "distance"), "head_": _HEAD},
@@ -521,9 +423,8 @@ ESTIMATORS: dict[str, Codec] = {
             "estimator_": _fitted(
                 "d",
                 *("linear.EqualitySeparator", "kernel.KernelEqualitySeparator"),
-                *("twin.TwinSeparator", "one_vs_set.OneVsSet", "network.NetworkSeparator"),
-                *("deep_sad.DeepSAD", "negative_sampling.NegativeSampling"),
-                *("hyperrectangle.HyperrectangleSeparator", "detector.Detector", "SVC"),
+                *("twin.TwinSeparator", "network.NetworkSeparator", "deep_sad.DeepSAD"),
+                *("negative_sampling.NegativeSampling", "detector.Detector"),
             ),
         },
     ),

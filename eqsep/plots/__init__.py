@@ -13,10 +13,9 @@ from eqsep.plots.measures import (
     ReliabilityDisplay,
     ScoreHistogramDisplay,
 )
-from eqsep.plots.regions import ClosednessDisplay, Panel, RegionDisplay, region_figure
+from eqsep.plots.regions import ClosednessDisplay, RegionDisplay
 
 __all__ = ["ANOMALY_COLOUR", "NORMAL_COLOUR", "SCORE_COLOURS", "BacktestDisplay"]
-__all__ += ["ClosednessDisplay", "DriftDisplay", "HistoryDisplay", "Panel"]
-__all__ += ["PrecisionRecallByKindDisplay", "PromiseDisplay", "RegionDisplay"]
-__all__ += ["ReliabilityDisplay", "ScoreHistogramDisplay", "check_figure_path", "region_figure"]
-__all__ += ["save_figure"]
+__all__ += ["ClosednessDisplay", "DriftDisplay", "HistoryDisplay", "PrecisionRecallByKindDisplay"]
+__all__ += ["PromiseDisplay", "RegionDisplay", "ReliabilityDisplay", "ScoreHistogramDisplay"]
+__all__ += ["check_figure_path", "save_figure"]

@@ -1,14 +1,12 @@
 """Where a score is normal: over the plane, and along one column that goes far out."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
-from matplotlib.figure import Figure
 
 from eqsep.detector.closedness import NEAR, ColumnClosedness, closedness_by_column
 from eqsep.detector.detector import Detector
@@ -30,6 +28,7 @@ class RegionDisplay(Display):
     Blue is normal (a score below 0), orange anomalous. `surface_` holds the heat map, `boundary_`
     the line where the score is 0; None if the score has one sign over the whole plane.
 
+    >>> from matplotlib.figure import Figure
     >>> from sklearn.svm import SVC
     >>> from eqsep.datasets import make_circles
     >>> circles = make_circles(random_state=0)
@@ -103,37 +102,6 @@ class RegionDisplay(Display):
         return self
 
 
-class Panel(NamedTuple):
-    """One picture of a figure: a fitted estimator, the rows to draw, and a title."""
-
-    estimator: Any
-    X: Any
-    y: Any
-    title: str
-
-
-def region_figure(panels: Iterable[Panel], *, n_columns: int = 2) -> Figure:
-    """A figure with one `RegionDisplay` for each panel.
-
-    >>> from sklearn.svm import SVC
-    >>> from eqsep.datasets import make_logic
-    >>> data = {name: make_logic(name) for name in ("and", "or")}
-    >>> panels = [Panel(SVC().fit(X, y), X, y, name) for name, (X, y) in data.items()]
-    >>> [ax.get_title(loc="left") for ax in region_figure(panels).axes]
-    ['and', 'or']
-    """
-    panels = list(panels)
-    n_rows = ceil(len(panels) / n_columns)
-    figure = Figure(figsize=(4.6 * n_columns, 4.4 * n_rows), layout="constrained")
-    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
-    for ax, panel in zip(axes, panels, strict=False):
-        RegionDisplay.from_estimator(panel.estimator, panel.X, y=panel.y, ax=ax, title=panel.title)
-        ax.set_aspect("equal")
-    for ax in axes[len(panels) :]:
-        ax.remove()
-    return figure
-
-
 def _centred(score: np.ndarray) -> TwoSlopeNorm:
     """Colours that change at 0; the rare extremes share the last colour."""
     low, high = np.percentile(score, [2, 95])
@@ -150,6 +118,7 @@ class ClosednessDisplay(Display):
     rows, with equally many of them in equal parts. The paler part is half a range on either side:
     an alarm beyond it is late. `score_` holds the line, `threshold_` that of the threshold.
 
+    >>> from matplotlib.figure import Figure
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> detector = Detector(random_state=0).fit(X)
     >>> display = ClosednessDisplay.from_estimator(detector, X, column="x1", ax=Figure().subplots())

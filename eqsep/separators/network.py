@@ -10,18 +10,16 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from eqsep import activations
 from eqsep.arrays import resolve_device
 from eqsep.losses import Loss, as_loss
 from eqsep.networks import Hidden, Training, build_separator, member_streams, trainer
-from eqsep.networks.layers import plain_layers
 from eqsep.networks.trainer import clear_memory_errors, data_of, fit_members, hold_out, outputs
 from eqsep.networks.training import MembershipLoss, Progress, as_progress, as_training
 from eqsep.separators.base import Separator, check_known
 from eqsep.separators.planes import Frame
-from eqsep.theory import Layer, closing_number
+from eqsep.theory import closing_number
 
 # eqsep.networks comes before torch, since it says what to install without it
 # isort: split
@@ -79,7 +77,7 @@ class NetworkSeparator(Separator):
     closed : bool, default=True
         Whether the last bias is held off the surface instead of learnt, so that far rows, where
         hidden bumps vanish, are outside. It matters for an equality head over one hidden layer, of
-        bumps or of RBFs without batch normalisation; see `eqsep.theory.network_closedness`.
+        bumps or of RBFs without batch normalisation.
     batch_norm : bool, default=False
         Whether each hidden layer is normalised over the batch. On small tables it usually hurts.
     loss : {"logistic", "squared"} or Loss, default="logistic"
@@ -175,11 +173,6 @@ class NetworkSeparator(Separator):
     def distances(self, X: Any) -> np.ndarray:
         """How far each member puts each row from its surface, in the last layer.  -> (n, k)"""
         return np.abs(self._signed_distances(X))
-
-    def layers(self) -> list[Layer]:
-        """The layers of all members as plain arrays, the head last: what `eqsep.theory` reads."""
-        check_is_fitted(self)
-        return plain_layers(self.network_, self.head_)
 
     def _signed_distances(self, X: Any) -> np.ndarray:
         rows = self._rows(X)

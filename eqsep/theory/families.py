@@ -26,7 +26,6 @@ from eqsep.theory.exact import (
 )
 
 _FLAT = 1e-9  # simplices with a smaller determinant, or slabs with a smaller tilt, are passed over
-_ROOM = 1e-4  # a slab found by search must survive the rounding of the points' coordinates
 
 
 class PlaneFamily(ABC):
@@ -59,14 +58,6 @@ class PlaneFamily(ABC):
     def obstruction(self, rows: Integers) -> list[int] | None:  # noqa: ARG002
         """A labelling of more than `limit` points that no plane realises, where one is known."""
         return None
-
-    def missing(self, X: NDArray[np.float64]) -> int:  # noqa: ARG002
-        """How many labellings no plane was seen to realise, in floats: what a search lowers."""
-        return 0
-
-    def settle(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The points moved to where a search should look for shattered ones."""
-        return X
 
 
 class Halfspace(PlaneFamily):
@@ -235,17 +226,6 @@ class Slab(PlaneFamily):
             for number, z in zip(labels[new][sound].tolist(), slabs[sound], strict=True):
                 planes[number] = _exact_plane(*_slab_plane(z), margin_class=margin_class)
         return planes
-
-    def missing(self, X: NDArray[np.float64]) -> int:
-        seen = SlabTable(X).room > _ROOM
-        if 0 in self.margin_classes:
-            seen = seen | seen[::-1]
-        return int(np.sum(~seen))
-
-    def settle(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        if 0 in self.margin_classes:
-            return X
-        return X / np.linalg.norm(X, axis=1, keepdims=True)  # slabs alone need an ellipsoid
 
 
 _SLABS = Slab("epsilon-equality", (1, 0)), Slab("hyper-ridge", (1,))

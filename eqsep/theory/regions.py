@@ -1,4 +1,4 @@
-"""Regions that separators enclose: closing numbers, closed regions, volumes and chances.
+"""Regions that separators enclose: closing numbers, closed regions and volumes.
 
 A separator takes part with the region it calls normal. The ball ||x - w|| <= r of "rbf" is closed;
 slabs |w.x + b| <= epsilon are where the normals span the space; sides w.x + b >= 0 where they also
@@ -7,26 +7,21 @@ have sum y_i w_i = 0 for some y > 0 (Stiemke's lemma). Offsets and widths never 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import comb, gamma, log, pi, prod, sqrt
-from typing import NamedTuple
+from math import comb, gamma, pi, prod
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
 from scipy.spatial import ConvexHull, HalfspaceIntersection
-from scipy.special import erf
 
 from eqsep.errors import UserError
 from eqsep.theory.arguments import check_dimension, look_up
-from eqsep.theory.certificate import Hyperplane
 from eqsep.theory.exact import Bounds, maximise
 
 Array = NDArray[np.float64]
 # On unit normals, a singular value or slope below this is zero; so is the radius of an inscribed
 # ball, in units of the region's size.
 _TOLERANCE = 1e-9
-_DRAWS = 400  # of k slabs, with a linear programme each
-_NUMBERS = 4_000_000  # in the draws of n slabs, without one
 
 
 @dataclass(frozen=True)
@@ -46,13 +41,6 @@ class Closure:
 
     def __bool__(self) -> bool:
         return self.closed
-
-
-class Chance(NamedTuple):
-    """A probability and its standard error: 0 where it is known exactly."""
-
-    value: float
-    error: float
 
 
 def closing_number(family: str, n_features: int) -> int:
@@ -101,52 +89,6 @@ def closing_probability(family: str, n_features: int, k: int) -> float:
     # Wendel (1962): the chance that k such vectors share an open half of the space.
     # Whole numbers until the one division: no float overflows, and no small chance cancels.
     return sum(comb(k - 1, i) for i in range(n, k)) / 2 ** (k - 1)
-
-
-def enclosing_probability(
-    family: str,
-    n_features: int,
-    k: int,
-    *,
-    margin: float = 1.0,
-    random_state: int | np.random.Generator | None = 0,
-) -> Chance:
-    """The chance that k random separators enclose a volume that is finite, and not empty.
-
-    Parameters
-    ----------
-    family, n_features, k
-        As in `closing_probability`; for "rbf" k must be 1.
-    margin : float, default=1.0
-        The half-width epsilon of the slabs, in standard deviations of their offsets.
-    random_state : int, Generator or None, default=0
-        The source of the draws, where there are any.
-
-    Notes
-    -----
-    Halfspaces: exactly C(k - 1, n) / 2^k, if normals and offsets are in general position and each
-    plane is as likely as its reverse. k hyperplanes leave C(k - 1, n) bounded cells, each by one of
-    2^k equally likely choices of sides. Slabs: 1 for k = n. Above that it is measured, with
-    standard normal w and b.
-
-    Examples
-    --------
-    >>> closing_probability("halfspace", 2, 5), enclosing_probability("halfspace", 2, 5)
-    (0.6875, Chance(value=0.1875, error=0.0))
-    """
-    look_up(family, _CLOSURES)
-    if not margin > 0:
-        raise UserError(f"margin must be positive, got {margin}. A flat slab has volume 0.")
-    n, k = check_dimension(n_features), check_dimension(k, name="k")
-    if family == "equality" and k > n:
-        return _slab_chance(n, k, margin=margin, rng=np.random.default_rng(random_state))
-    if family == "rbf" and k != 1:
-        raise UserError(
-            f"the chance for RBF separators is known for one ball, got k={k}. Whether several "
-            "meet depends on where their centres are drawn."
-        )
-    exact = {"rbf": 1.0, "equality": float(k == n), "halfspace": comb(k - 1, n) / 2**k}
-    return Chance(exact[family], 0.0)
 
 
 def is_closed(normals: ArrayLike, *, family: str = "equality") -> Closure:
@@ -204,67 +146,6 @@ def region_volume(
     if (widths <= 0).any():
         raise UserError(f"epsilon must be positive, got {widths.min()}. A flat slab has volume 0.")
     return volume(table, shifts, widths)
-
-
-@dataclass(frozen=True)
-class Parallelepiped:
-    """The intersection of n epsilon-error separators |w_i.x + b_i| <= epsilon_i of R^n."""
-
-    planes: tuple[Hyperplane, ...]  #: The separators, with class 1 inside.
-
-    def contains(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Which rows lie in the margin of every separator.  (n_rows, n_features) -> (n_rows,)"""
-        normals, offsets, widths = self._arrays()
-        z = np.asarray(X, dtype=np.float64) @ normals.T + offsets
-        # The last digits of the products that made a width must not shut its own row out.
-        slack = 1e-12 * (np.abs(np.asarray(X)) @ np.abs(normals).T + np.abs(offsets))
-        return (np.abs(z) <= widths + slack).all(axis=1)
-
-    @property
-    def volume(self) -> float:
-        """2^n prod epsilon_i / |det W|; 0 where a margin has no width."""
-        normals, offsets, widths = self._arrays()
-        return region_volume(normals, offsets, epsilon=widths) if (widths > 0).all() else 0.0
-
-    def _arrays(self) -> tuple[Array, Array, Array]:
-        normals = np.array([plane.w for plane in self.planes], dtype=np.float64)
-        rest = np.array([(plane.b, plane.epsilon) for plane in self.planes], dtype=np.float64)
-        return normals, rest[:, 0], rest[:, 1]
-
-
-def bounding_parallelepiped(X: ArrayLike, normals: ArrayLike | None = None) -> Parallelepiped:
-    """The tightest parallelepiped with these normals around some rows.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_rows, n_features)
-    normals : array-like of shape (n_features, n_features) or None
-        One linearly independent normal vector a row. None takes the axes: the hyperrectangle of the
-        least and largest values of each column.
-
-    Examples
-    --------
-    >>> tilted = bounding_parallelepiped([[0, 0], [1, 1.5], [2, 2]], [[1, 1], [1, -1]])
-    >>> tilted.contains([[1, 1], [0, 2], [3, 3]]), tilted.volume
-    (array([ True, False, False]), 1.0)
-    """
-    rows = np.asarray(X, dtype=np.float64)
-    if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
-        raise UserError(
-            f"X must be a finite table of shape (n_rows, n_features) with at least one row, got "
-            f"shape {rows.shape}. Drop or impute what is not finite."
-        )
-    n = rows.shape[1]
-    W = np.eye(n) if normals is None else _check_normals(normals)
-    if W.shape != (n, n) or not is_closed(W):
-        raise UserError(
-            f"normals must be {n} independent vectors of {n} entries, got shape {W.shape}. "
-            "Fewer, or dependent ones, leave a direction open."
-        )
-    z = rows @ W.T
-    low, high = z.min(axis=0), z.max(axis=0)
-    margins = zip(W, (low + high) / 2, (high - low) / 2, strict=True)
-    return Parallelepiped(tuple(Hyperplane(w, -float(b), float(e), 1) for w, b, e in margins))
 
 
 def _slab_closure(normals: Array) -> Closure:
@@ -387,39 +268,6 @@ def _null_direction(units: Array) -> Array | None:
 def _both_sides(units: Array, offsets: Array, widths: Array) -> tuple[Array, Array]:
     """The slab |u.x + b| <= e as the two halfspaces u.x + b + e >= 0 and -u.x - b + e >= 0."""
     return np.vstack([units, -units]), np.concatenate([widths + offsets, widths - offsets])
-
-
-def _slab_chance(n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
-    """The chance that k > n slabs meet, by the highest corner or by draws of all of them."""
-    counted = _by_highest_corner(n, k, margin=margin, rng=rng)
-    share = min(counted.value, 1.0)
-    if counted.error**2 < share * (1 - share) / _DRAWS:
-        return counted
-    hits = sum(_slabs_meet(n, k, margin=margin, rng=rng) for _ in range(_DRAWS))
-    share = (hits + 1) / (_DRAWS + 2)  # never quite 0 or 1, and so neither is the error
-    return Chance(hits / _DRAWS, sqrt(share * (1 - share) / _DRAWS))
-
-
-def _by_highest_corner(n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
-    """The expected number of choices of n slabs whose highest corner lies in the k - n others."""
-    # There is one such choice where the k slabs meet, else none. Each of the others holds a corner
-    # p with the chance that a normal variable of variance 1 + |p|^2 is at most the margin.
-    draws = max(100, min(100_000, _NUMBERS // n**2))
-    normals, offsets = rng.standard_normal((draws, n, n)), rng.standard_normal((draws, n))
-    # Up, along the first axis, is a sum of the normals: their signs there say which face is higher.
-    signs = np.sign(np.linalg.inv(normals)[:, 0, :])
-    corners = np.linalg.solve(normals, (margin * signs - offsets)[..., None])[..., 0]
-    with np.errstate(all="ignore"):  # logarithms, as C(k, n) may be too large for a float
-        held = np.log(erf(margin / np.sqrt(2 + 2 * np.sum(corners**2, axis=1))))
-        number = np.exp(log(comb(k, n)) + (k - n) * held)
-        return Chance(float(number.mean()), float(number.std() / sqrt(draws)))
-
-
-def _slabs_meet(n: int, k: int, *, margin: float, rng: np.random.Generator) -> bool:
-    """Whether k random slabs have a ball in common."""
-    units, lengths = _unit_rows(rng.standard_normal((k, n)))
-    offsets, widths = rng.standard_normal(k) / lengths, margin / lengths
-    return _inscribed_ball(*_both_sides(units, offsets, widths))[1] > 0
 
 
 def _inscribed_ball(units: Array, offsets: Array) -> tuple[Array, float]:

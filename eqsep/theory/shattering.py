@@ -1,18 +1,15 @@
-"""Shattering: does a family realise every labelling of some points, and which points does it?"""
+"""Shattering: does a family realise every labelling of some points?"""
 
 from typing import Literal, overload
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from eqsep.theory.arguments import check_dimension, look_up
+from eqsep.theory.arguments import look_up
 from eqsep.theory.certificate import Hyperplane, Points, Shattering
 from eqsep.theory.exact import Integers, as_rationals, homogeneous
 from eqsep.theory.families import FAMILIES, PlaneFamily
-from eqsep.theory.vc import vc_dimension
 
 Planes = tuple[Hyperplane, ...]
-_RESTART = 5_000  # moves before the search starts again
 
 
 @overload
@@ -52,57 +49,6 @@ def shatters(points: ArrayLike, family: str, *, certificates: bool = False) -> b
     return answer if certificates else bool(answer)
 
 
-def find_shattered(
-    family: str,
-    n_features: int,
-    size: int,
-    *,
-    random_state: int | np.random.Generator | None = None,
-    max_iter: int = 20_000,
-    decimals: int = 3,
-) -> Shattering | None:
-    """Points of R^n that the family shatters, with the proof, or None if the search found none.
-
-    Simulated annealing moves one point at a time to lower the number of labellings that no slab
-    realises; "hyper-ridge" searches on the unit sphere. What `shatters` does not confirm once
-    coordinates are rounded is not returned. None proves that there is nothing to find if `size` is
-    above the bound of `vc_dimension`, and else nothing.
-
-    Parameters
-    ----------
-    family, n_features
-        As in `vc_dimension`.
-    size : int
-        The number of points.
-    random_state : int, Generator or None
-    max_iter : int, default=20000
-        The number of point sets to look at.
-    decimals : int, default=3
-        Decimals kept of each coordinate.
-
-    Examples
-    --------
-    >>> six = find_shattered("epsilon-equality", 2, 6, random_state=0)
-    >>> len(six.points), len(six.planes), six.verify()
-    (6, 64, True)
-    """
-    chosen = look_up(family, FAMILIES)
-    n, m = check_dimension(n_features), check_dimension(size, name="size")
-    if m > vc_dimension(family, n).upper:
-        return None
-    rng = np.random.default_rng(random_state)
-    left = check_dimension(max_iter, name="max_iter")
-    while left > 0:
-        start = chosen.settle(rng.standard_normal((m, n)))
-        X, used = _anneal(chosen, start, rng, iterations=min(left, _RESTART))
-        left -= used
-        if X is not None:
-            text = [[f"{value:.{decimals}f}" for value in row] for row in X.tolist()]
-            if answer := _certify(chosen, as_rationals(text)):
-                return answer
-    return None
-
-
 def _certify(family: PlaneFamily, points: Points) -> Shattering:
     """The certificate that the family shatters the points, or the labelling that it refuses."""
     rows = homogeneous(points)
@@ -129,22 +75,3 @@ def _realise_all(family: PlaneFamily, rows: Integers) -> tuple[Planes, list[int]
                 return (), labels
             planes[number] = plane
     return tuple(planes[number] for number in range(2 ** len(rows))), None
-
-
-def _anneal(
-    family: PlaneFamily, X: NDArray[np.float64], rng: np.random.Generator, *, iterations: int
-) -> tuple[NDArray[np.float64] | None, int]:
-    """Points with no labelling missing, or None; and the number of point sets looked at."""
-    cost = family.missing(X)
-    for i in range(1, iterations + 1):
-        if cost == 0:
-            return X, i
-        step = 0.6 * 0.05 ** (i / iterations) * np.exp(0.7 * rng.standard_normal())
-        trial = X.copy()
-        trial[rng.integers(len(X))] += step * rng.standard_normal(X.shape[1])
-        trial = family.settle(trial)
-        trial_cost = family.missing(trial)
-        heat = 1e-3 * 2 ** len(X) * 1e-3 ** (i / iterations) + 0.05
-        if trial_cost <= cost or rng.uniform() < np.exp((cost - trial_cost) / heat):
-            X, cost = trial, trial_cost
-    return None, iterations

@@ -6,10 +6,11 @@ import numpy as np
 
 from eqsep.evaluation.peers import PEERS
 from eqsep.separators.linear import EqualitySeparator
-from eqsep.theory import WITNESSES, is_closed, shatters, vc_dimension
+from eqsep.theory import is_closed, shatters, vc_dimension
 from paper.cells import Cell, Measured, Study
 from paper.claims.claim import Claim, Contrast, Value
 from paper.plan import Measurement
+from paper.theory import WITNESSES
 
 _CORNERS = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
 _FUNCTIONS = [[code >> corner & 1 for corner in range(4)] for code in range(16)]

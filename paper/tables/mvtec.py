@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eqsep.datasets import TrainTestSplit, load_mvtec, load_mvtec_embeddings
+from eqsep.datasets import TrainTestSplit, load_mvtec
 from eqsep.datasets.home import named_home
 from paper.cells import Cell, Measured, Skipped, Study
 from paper.data import loaded
 from paper.measures import areas_by_kind, areas_in_training, by_seed
 from paper.networks import HEADS, member_scores, network, training
 from paper.plan import Measurement, Table
+from paper.vectors import load_mvtec_embeddings
 
 SEEN_DEFECTS = 0.2  # the share of defects in training: about one kind of five
 TEST_NORMAL = 0.1  # the share of good images in the test, as in MVTec's own division

@@ -17,7 +17,6 @@ from eqsep.activations import GaussianBump, LeakyReLU, Sigmoid, TanhBump
 from eqsep.datasets import make_circles
 from eqsep.networks import Training
 from eqsep.plots import HistoryDisplay, RegionDisplay
-from eqsep.theory import network_closedness
 
 z = np.linspace(-4, 4, 400)
 figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
@@ -67,15 +66,6 @@ for name, network in networks.items():
     inner = circles.y_test == 1
     area = average_precision_score(inner, score)
     print(f"inner    {name:12}{area:.2f} ({inner.mean():.2f})  {np.mean(score[inner] > 0):20.0%}")
-
-# %%
-# Is the region closed?
-# ---------------------
-#
-# `network_closedness` checks the layers of a fitted network, member by member, and reports what the
-# network answers far away.
-
-print(network_closedness(networks["bumps"]))
 
 # %%
 # The width of the bumps can be learnt

@@ -30,7 +30,6 @@ def router(pages: Pages) -> APIRouter:
             return pages.show(request, "empty.html", heading="No model yet")
         return go(model if model in names else names[0], "inbox")
 
-    pages.screen("/playground", "playground.html", heading="Playground")(lambda: {})
     inbox.add_routes(pages)
     models.add_routes(pages)
     return routes

@@ -343,4 +343,4 @@ def _screens(model: str | None) -> list[tuple[str, str]]:
     """The entries of the sidebar: names and paths."""
     own = [] if model is None else [(name, f"{path_of(model)}/{name}") for name in _OF_MODEL]
     of_model = "" if model is None else f"?model={quote(model, safe='')}"
-    return [*own, ("playground", "/playground"), ("settings", f"/settings{of_model}")]
+    return [*own, ("settings", f"/settings{of_model}")]

@@ -18,7 +18,7 @@ from eqsep.errors import UserError
 from eqsep.serve import console
 from eqsep.serve.console.pages import sentences
 from eqsep.serve.store import Unavailable
-from eqsep.serve.web import api, inference
+from eqsep.serve.web import api
 from eqsep.serve.web.guards import LOOPBACK, Guard, require, session_routes
 from eqsep.serve.web.limits import API, Limits, answer, problem
 from eqsep.serve.web.service import PROMETHEUS, Service
@@ -103,8 +103,7 @@ def create_app(
     for kind in (HTTPException, RequestValidationError, UserError):
         app.add_exception_handler(kind, answered_refusal)
     app.include_router(api.router(service), prefix="/api/v1")
-    parts = (inference.open_inference(service), inference.mlflow(service), _state(service))
-    for routes in (*parts, session_routes(ws), console.router(pages)):
+    for routes in (_state(service), session_routes(ws), console.router(pages)):
         app.include_router(routes)
     inside = api.direct(service, super(Application, app).__call__)
     app.guard = Guard(inside, people=ws.people, limits=service.limits, hosts=hosts)

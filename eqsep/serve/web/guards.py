@@ -20,7 +20,7 @@ from eqsep.serve.workspace import Workspace
 
 COOKIE = "eqsep_session"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
-HEALTH = ("/health", "/ping", "/v2/health/")  # never limited: who asks acts on the answer
+HEALTH = ("/health",)  # never limited: who asks acts on the answer
 OPEN = (*HEALTH, "/login", "/static/")  # without a token
 HEADERS = {
     "Content-Security-Policy": (
@@ -37,9 +37,7 @@ HEADERS = {
 }
 _HEADERS = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _MODEL_FILE = re.compile(r"/api/v1/models/[^/]+(/merge)?")
-_WITH_ROWS = re.compile(
-    r"/api/v1/models/[^/]+/(score|explain|learn)|/v2/models/[^/]+/infer|/invocations"
-)
+_WITH_ROWS = re.compile(r"/api/v1/models/[^/]+/(score|explain|learn)")
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _FORM = "application/x-www-form-urlencoded"
 _MOST_FIELDS = 20_000

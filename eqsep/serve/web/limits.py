@@ -6,7 +6,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 from fastapi.exceptions import RequestValidationError
@@ -18,7 +17,7 @@ from eqsep.serve.store import Conflict, Missing, Unavailable
 from eqsep.serve.texts import Invalid
 
 _MOST_KEYS = 10_000  # callers that are remembered: the least recent are forgotten first
-API = ("/api/", "/v2", "/invocations", "/metrics", "/health", "/ping", "/version", "/openapi.json")
+API = ("/api/", "/metrics", "/health", "/openapi.json")
 _LOG = logging.getLogger("eqsep.serve")
 _FIELDS = 5  # fields of a request that an error names
 
@@ -107,15 +106,12 @@ def refused(status: int, message: str, **headers: str) -> HTTPException:
 
 
 def answer(error: Exception, path: str) -> Response:
-    """An error as a response: in JSON for programs, in MLflow's form for its route, else text."""
+    """An error as a response: in JSON for programs, else text."""
     status, message, headers = problem(error)
     if not path.startswith(API):
         return Response(message, status, headers, media_type="text/plain")
-    body: dict[str, Any] = {"error": message}
-    if path == "/invocations":
-        code = "INTERNAL_ERROR" if status >= 500 else "BAD_REQUEST"
-        body = {"error_code": code, "message": message}
-    return Response(orjson.dumps(body), status, headers, media_type="application/json")
+    body = orjson.dumps({"error": message})
+    return Response(body, status, headers, media_type="application/json")
 
 
 def problem(error: Exception) -> tuple[int, str, dict[str, str]]:

@@ -1,14 +1,16 @@
 """What a fitted network can enclose: closing numbers layer by layer, and what it says far away."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
-from eqsep.theory.regions import Closure, closing_number, is_closed
+from eqsep.networks import BatchNorm, Bump, RadialBasisLayer
+from eqsep.theory import Closure, closing_number, is_closed
 
 Array = NDArray[np.float64]
 _DIRECTIONS = 256  # in which the growth of leaky units is watched
@@ -128,7 +130,7 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     Parameters
     ----------
     separator : NetworkSeparator
-        Fitted; or anything whose `layers()` gives a sequence of `Layer`, the head last.
+        Fitted.
 
     Notes
     -----
@@ -152,7 +154,11 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     head      equality  5       1      5               0 of 4 members
     Far away, along almost every direction: mean membership 0..., ... of 4 members say anomaly.
     """
-    layers = separator.layers()
+    return closedness(plain_layers(separator.network_, separator.head_))
+
+
+def closedness(layers: Sequence[Layer]) -> NetworkClosedness:
+    """What layers enclose, the head last."""
     names = [*(f"hidden {i}" for i in range(1, len(layers))), "head"]
     reports = [
         LayerClosedness(
@@ -183,3 +189,35 @@ def _far_membership(layers: Sequence[Layer]) -> Array:
             break
         along = layer.growth(along)
     return np.full(k, np.nan)
+
+
+def plain_layers(network: Any, head: Any) -> list[Layer]:
+    """The hidden layers and the head as arrays, batch normalisation worked into them."""
+    hidden = [_plain_block(list(block)) for block in network.hidden]
+    return [*hidden, _plain_layer(network.output, head.membership, family=head.family)]
+
+
+def _plain_block(steps: list[Any]) -> Layer:
+    """One hidden block: its units first, its activation there (RBF) or last."""
+    active = steps[0] if isinstance(steps[0], RadialBasisLayer) else steps[-1]
+    bump = isinstance(active, Bump)
+    head = replace(active.head, sigma=_array(active.sigma)) if bump else active.head
+    norm = next((map(_array, s.affine()) for s in steps if isinstance(s, BatchNorm)), (1.0, 0.0))
+    scale, shift = norm
+    return _plain_layer(steps[0], head, family=head.family, scale=scale, shift=shift)
+
+
+def _plain_layer(units: Any, active: Any, *, family: str, scale: Any = 1, shift: Any = 0) -> Layer:
+    """Normalisation goes into the normals, but stays behind the activation of radial units."""
+    if isinstance(units, RadialBasisLayer):
+        centres = _array(units.centre).swapaxes(1, 2)
+        offsets = np.zeros(centres.shape[:2])
+        return Layer(family, centres, offsets, active, scale=scale, shift=shift)
+    normals = _array(units.weight).swapaxes(1, 2)
+    bias = 0.0 if units.bias is None else _array(units.bias)
+    offsets = np.broadcast_to(bias * scale + shift, normals.shape[:2])
+    return Layer(family, normals * np.asarray(scale)[..., None], offsets, active)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().double().numpy()

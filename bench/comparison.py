@@ -1,6 +1,6 @@
 """Detectors compared over several data sets: by their ranks, or in pairs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ from scipy import stats
 
 from eqsep.errors import UserError
 from eqsep.evaluation.kinds import check_share
+from eqsep.evaluation.left_out import aligned
 
 
 @dataclass(frozen=True)
@@ -212,11 +213,3 @@ def _iman_davenport(chi2: float, shape: tuple[int, ...]) -> Statistic:
         return Statistic(np.inf, 0.0)
     value = (n_datasets - 1) * chi2 / (most - chi2)
     return Statistic(value, float(stats.f.sf(value, freedom, freedom * (n_datasets - 1))))
-
-
-def aligned(cells: Sequence[tuple[str, ...]]) -> str:
-    """Rows of text in columns, the first one flush left and the others flush right."""
-    first, *widths = (max(map(len, column)) for column in zip(*cells, strict=True))
-    return "\n".join(
-        " ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in cells
-    )
