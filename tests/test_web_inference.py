@@ -3,7 +3,7 @@
 import pytest
 from served import GOOD, HOT, served
 
-from eqsep import __version__
+from eqsep import Detector, __version__
 
 INFER = "/v2/models/machines/infer"
 
@@ -172,7 +172,7 @@ def test_ping_and_version(service, client):
 def test_where_there_are_two_models_one_is_named(tmp_path):
     service = served(f"sqlite:///{tmp_path / 'eqsep.db'}")
     first = service.ws.ledger
-    first.add("other", first.detector(1), by="test")
+    first.add("other", Detector.of(first.model(1)), by="test")
     with service.client("judge") as client:
         assert client.post("/invocations", json={"instances": [GOOD]}).status_code == 400
         assert (

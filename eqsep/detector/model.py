@@ -107,6 +107,7 @@ class Model(WithoutCaches):
         solved = Model.solve(self.plan, evidence, self.config, promise=self.promise)
         return replace(
             solved,
+            namer=self.namer if self.namer.is_same(solved.namer) else solved.namer,
             caution=self.caution,
             left_out=self.left_out,
             label_column=self.label_column,
