@@ -10,6 +10,8 @@
 # make reproduce   the paper's tables and figures, in hours; QUICK=1: in minutes
 # make bench   time and precision against peers, in an hour
 # make bench-scale   what a row costs a fit, from 10^4 to 10^6 rows, in minutes
+# make ratchet   what got slower or less precise since the best record, in ten minutes; ONLY="fit read":
+#                some parts; ACCEPT="fit 1,000 rows: why": accept a fall of the newest record
 # make docs-figures   run the quick commands behind figures of the pages, and replace these; ONLY=page.md
 # make audit   known advisories against what is locked, by pip-audit: needs a network
 # make lint | docs | bench-networks | clean
@@ -21,7 +23,7 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-v
 # The many processes that tests start read what the first has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: audit demo serve reproduce test test-all test-oldest test-dist lint types check docs docs-figures bench bench-networks bench-scale mutants clean
+.PHONY: audit demo serve reproduce test test-all test-oldest test-dist lint types check docs docs-figures bench bench-networks bench-scale ratchet mutants clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -88,6 +90,9 @@ bench-networks: .venv/.dev
 
 bench-scale: .venv/.dev
 	$(BIN)/python bench/scale.py $(SCALE)
+
+ratchet: .venv/.dev
+	$(BIN)/python bench/ratchet.py $(if $(ONLY),--only $(ONLY)) $(if $(ACCEPT),--accept "$(ACCEPT)")
 
 clean:
 	rm -rf .venv .venv-oldest build docs/_build docs/auto_gallery

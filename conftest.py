@@ -34,7 +34,7 @@ LONGEST = (
     "test_serving_kill.py",
     "test_console_pages.py",
     "test_persistence.py",
-    "test_first_fit.py",
+    "test_sources.py",
     "test_notices.py",
     "test_monitor.py",
     "test_networks.py",

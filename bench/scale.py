@@ -32,7 +32,7 @@ import pyarrow.dataset
 from scale_data import make
 
 from eqsep import Detector
-from eqsep.tables.batches import record_batches, batches_from
+from eqsep.tables.batches import batches_from, record_batches
 
 WARM_ROWS = 3000
 

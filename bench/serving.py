@@ -55,7 +55,10 @@ N_ROWS = 5_000
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked of a service: by so many connections, for so long, so many rows a request."""
+    """What is asked of a service: by so many connections, for so long, so many rows a request.
+
+    The seconds of `warm_up` come first and do not count.
+    """
 
     url: str
     token: str
@@ -63,6 +66,7 @@ class Load:
     connections: int
     seconds: float
     n_rows: int = 1
+    warm_up: float = 1.0
 
 
 def requests(load: Load, rows: list[dict[str, Any]]) -> list[bytes]:
@@ -104,8 +108,9 @@ def times(load: Load, rows: list[dict[str, Any]]) -> tuple[list[float], float]:
         await asyncio.gather(*(ask(i * step, until) for i in range(load.connections)))
         return time.perf_counter() - start
 
-    uvloop.run(all_of_them(1.0))  # the first requests read the model, and compile
-    taken.clear()
+    if load.warm_up:
+        uvloop.run(all_of_them(load.warm_up))  # the first requests read the model, and compile
+        taken.clear()
     return taken, uvloop.run(all_of_them(load.seconds))
 
 

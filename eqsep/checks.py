@@ -27,18 +27,18 @@ TIME_WORDS = {
 }
 _YEARS = {"year", "jahr"}  # that order the rows of a table, or are one more property
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-_FEW = 20  # rows, or steps of a counter: fewer may rise by chance
+_CHANCE_ROWS = 20  # rows, or steps of a counter: fewer may rise by chance
 _MOVES = 0.1  # the share of a counter's steps that are not 0: fewer are those of a time
-_ENOUGH = 5  # anomalies: fewer are separated by chance
+_LEAK_ANOMALIES = 5  # anomalies: fewer are separated by chance
 _WEEK = 7 * 86_400.0  # seconds
 _SPANS = 3  # of the dates that were learnt: how long a model may be used
 _MORE_ALARMS = 3  # times the promised rate of false alarms: worth a warning
 _LEAKS = 0.99  # the average precision of a column above which it gives the labels away
-_MANY = 40  # anomalies: fewer are separated by a measurement, too, which does not make it a leak
+_MEASURED_ANOMALIES = 40  # fewer are separated by a measurement, too, which makes it no leak
 _WRONG_ROWS = 0.01  # the share of the rows that disagree with a leak
 _WRONG_NUMBERS, _WRONG_NAMES = 0.05, 1 / 8  # the same in shares of the anomalies
 _MOST_CODES, _ROWS_A_CODE = 50, 4  # distinct numbers, and rows for each: others are measured
-_MARKED = 10  # rows that a flag marks: fewer are anomalous by chance
+_MARKED_ROWS = 10  # rows that a flag marks: fewer are anomalous by chance
 # Of an anomalous kind, or of all anomalies, the share that a flag marks if it is a label.
 _WHOLE_KIND, _MARKED_SHARE, _MARKED_BY_NUMBERS = 0.9, 1 / 8, 1 / 3
 _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
@@ -46,9 +46,9 @@ _COLLISIONS = 10  # pairs of equal numbers by chance: ids have none
 HELD_OUT, LEARNT = "held-out anomalies", "learnt anomalies kept in the model"
 MADE_UP = "made-up rows"  # far out in every column
 _LEAST_ABOVE = {HELD_OUT: 0.5, LEARNT: 0.65, MADE_UP: 0.5}
-_SCORED = 10  # anomalies: fewer tell little of how many are caught
+_SCORED_ROWS = 10  # anomalies: fewer tell little of how many are caught
 _HIGHEST_RATE = 0.2  # of false alarms: nobody would look at the alarms of a higher one
-_LOOKED_AT = 20_000  # the first rows, in which rows that follow each other are looked for
+_ORDER_ROWS = 20_000  # the first rows, in which rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
 _FEWEST_DISTINCT = 20  # rows: fewer may occur equally often by chance
 _COPIED = 0.9  # the share of distinct rows that occur equally often if they were copied
@@ -163,7 +163,7 @@ def check_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) -> l
 
 def counting_columns(rows: Table) -> list[Finding]:
     """A finding for each column of numbers that counts the rows, or is an id in any order."""
-    numbers = [c for c in rows.columns if c.kind == "number" and rows.n_rows > _FEW]
+    numbers = [c for c in rows.columns if c.kind == "number" and rows.n_rows > _CHANCE_ROWS]
     return [
         Finding(
             CountingColumnWarning,
@@ -180,7 +180,7 @@ def counting_columns(rows: Table) -> list[Finding]:
 def _how_it_counts(values: np.ndarray, name: object) -> str:
     """Whether values rise or fall all along, or are distinct where drawn ones would not be."""
     steps = np.diff(values)
-    moves = np.count_nonzero(steps) >= max(_FEW, _MOVES * len(steps))
+    moves = np.count_nonzero(steps) >= max(_CHANCE_ROWS, _MOVES * len(steps))
     if moves and ((steps >= 0).all() or (steps <= 0).all()):
         return "rises or falls from row to row, as numbers of rows do"
     low, high = values.min(), values.max()  # NaN, which fails the next test, if one is missing
@@ -219,11 +219,11 @@ def leaking_columns(rows: Table, code: np.ndarray, kinds: Sequence[str] = ()) ->
     """A finding for each column that alone gives the labels away, or those of one kind."""
     known = code >= 0
     is_anomaly = code[known] > 0
-    if not _ENOUGH <= is_anomaly.sum() <= len(is_anomaly) - _ENOUGH:
+    if not _LEAK_ANOMALIES <= is_anomaly.sum() <= len(is_anomaly) - _LEAK_ANOMALIES:
         return []
     found = []
     for column in rows.columns:
-        leak = max(_rankings(column, known, is_anomaly), default=_NO)
+        leak = max(_rankings(column, known, is_anomaly), default=_NO_RANKING)
         if leak.is_leak:
             what = f"tells anomalous rows from normal ones{leak}"
         elif (mark := _marked(column, code, kinds)) is not None:
@@ -251,7 +251,7 @@ class _Ranking:
     @property
     def is_leak(self) -> bool:
         if self.average_precision > _LEAKS:
-            return not self.wrong or self.anomalies >= _MANY
+            return not self.wrong or self.anomalies >= _MEASURED_ANOMALIES
         return self.rows > 0 and self.wrong <= self.tolerated
 
     def __str__(self) -> str:
@@ -261,7 +261,7 @@ class _Ranking:
         return f": its average precision is {self.average_precision:.3f}{rest}"
 
 
-_NO = _Ranking(average_precision=0.0, wrong=0, rows=0, anomalies=0)
+_NO_RANKING = _Ranking(average_precision=0.0, wrong=0, rows=0, anomalies=0)
 
 
 def _ranked(score: np.ndarray, is_anomaly: np.ndarray) -> _Ranking:
@@ -297,7 +297,9 @@ def _scores(
         values = column.values[known]
         missing = np.isnan(values)
         lowest = np.where(missing, -np.inf, values)
-        if is_anomaly.sum() >= _MANY or _are_apart(lowest[is_anomaly], lowest[~is_anomaly]):
+        if is_anomaly.sum() >= _MEASURED_ANOMALIES or _are_apart(
+            lowest[is_anomaly], lowest[~is_anomaly]
+        ):
             scores = lowest, np.where(missing, -np.inf, -values), missing.astype(float)
             yield from ((score, _WRONG_NUMBERS, 0) for score in scores)
     place = _places(column)
@@ -366,14 +368,14 @@ def _all_anomalous(
     """How marked rows rank anomalies, if nearly all of them are anomalous, and these are many."""
     n, known = int(marked.sum()), code >= 0
     least = _MARKED_SHARE if is_flag else _MARKED_BY_NUMBERS
-    if n < _MARKED or (code[marked] == 0).sum() > _WRONG_ROWS * n:
+    if n < _MARKED_ROWS or (code[marked] == 0).sum() > _WRONG_ROWS * n:
         return None
     inside, rows = (np.bincount(code[some], minlength=2)[1:] for some in (marked, known))
     share = inside / np.maximum(rows[: len(inside)], 1)
     best = int(share.argmax())
     if len(kinds) > 1 and share[best] >= _WHOLE_KIND and is_flag:
         own, name = code == best + 1, f"rows of the kind {kinds[best]!r}"
-    elif n >= max(least * (code > 0).sum(), 2 * _MARKED):
+    elif n >= max(least * (code > 0).sum(), 2 * _MARKED_ROWS):
         own, name = code > 0, "anomalous ones"
     else:
         return None
@@ -422,10 +424,10 @@ def check_row_labels(
 
 def _label_names(labels: RowLabels) -> list[str]:
     """The normal label and those of anomalies as text; none if no label was ever given."""
-    if labels.labels is None:
+    if labels.reader is None:
         return []
-    normal, other = map(str, labels.labels.classes)
-    return [normal, *(labels.kinds if labels.labels.by_name else [other])]
+    normal, other = map(str, labels.reader.classes)
+    return [normal, *(labels.kinds if labels.reader.by_name else [other])]
 
 
 def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
@@ -458,7 +460,7 @@ def check_threshold(
     def reached(goal: Sequence[str], limit: float) -> bool:
         return all(share(of, limit) >= _LEAST_ABOVE[of] for of in goal)
 
-    few = [of for of in scores if len(scores[of]) >= _SCORED and not reached([of], threshold)]
+    few = [of for of in scores if len(scores[of]) >= _SCORED_ROWS and not reached([of], threshold)]
     if not few:
         return []
     message = ""
@@ -624,7 +626,7 @@ def distinct_rows(table: Table, code: np.ndarray) -> tuple[np.ndarray, list[Find
 
 def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     """A finding if normal rows (`code` 0) are like those before them, without groups or times."""
-    normal = np.flatnonzero(code == 0)[:_LOOKED_AT]
+    normal = np.flatnonzero(code == 0)[:_ORDER_ROWS]
     if table.groups is not None or len(normal) < _FEWEST_ROWS:
         return []
     numbers = [c for c in table.columns if c.kind == "number" and len(c.values)]

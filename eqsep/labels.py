@@ -37,7 +37,7 @@ class GuessedLabelWarning(EqsepWarning):
 
 
 @dataclass(frozen=True)
-class Labels:
+class LabelReader:
     """The two classes of a fit: the normal label, and what counts as anomalous."""
 
     classes: np.ndarray  # normal, and anomalous: "anomaly" for several kinds
@@ -81,7 +81,7 @@ class Labels:
         """Whole numbers as texts, if names are numbers: 0, 1, 2 where labels were 0, 1, 2."""
         return y.astype(str) if self.numbers_are_names and y.dtype.kind in "iu" else y
 
-    def including(self, kinds: Any) -> "Labels":
+    def including(self, kinds: Any) -> "LabelReader":
         """The same with more kinds among the anomalous: names, or the number not yet known."""
         if not len(kinds):
             return self
@@ -94,7 +94,7 @@ class Labels:
             return self
         return _labels(np.union1d(self.kinds, kinds), self.classes[0], by_name=True)
 
-    def renamed(self, old: str, new: str) -> "Labels":
+    def renamed(self, old: str, new: str) -> "LabelReader":
         """The same with a kind under another name, which may be that of another kind."""
         if not self.by_name or self.numbers_are_names:
             raise UserError("Labels were numbers, which cannot be renamed: fit again with names.")
@@ -143,7 +143,7 @@ def with_counts(rows: Counter[Any]) -> str:
 
 def read_labels(
     y: Any, *, normal: Any = None, one_class: bool = False, counts: np.ndarray | None = None
-) -> Labels:
+) -> LabelReader:
     """Which label of `y` is normal, and which labels are anomalous.
 
     `normal=None` means 0, False, or a name such as "normal" or "benign", whichever occurs. If none
@@ -227,17 +227,17 @@ def _no_normal(labels: np.ndarray, counts: np.ndarray) -> UserError:
     )
 
 
-def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> Labels:
+def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> LabelReader:
     kinds = labels[labels != known]
     if len(kinds) == 1:
         dtype = None if labels.dtype.kind == "U" else labels.dtype  # a longer name is not cut
         classes = np.array([known, kinds[0]], dtype=dtype)
     else:
         classes = np.array([known, "anomaly"])
-    return Labels(classes, kinds, by_name and labels.dtype.kind in "US")
+    return LabelReader(classes, kinds, by_name and labels.dtype.kind in "US")
 
 
-def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
+def _from_one(label: Any, *, named: bool, normal: Any) -> LabelReader:
     """The classes if only one label has been seen, and its meaning is known."""
     if named:
         usual = usual_normal([label.item()]) or [NORMAL]
@@ -248,7 +248,7 @@ def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
         if label != normal:
             return _labels(column([normal, label]), normal, by_name=False)
         classes = np.array([label, label != 1], dtype=label.dtype)
-        return Labels(classes, classes[:0], by_name=False)
+        return LabelReader(classes, classes[:0], by_name=False)
     raise UserError(
         f"Only the label {label} occurs, so its meaning is open: expected 0 / 1 or names of kinds.",
         hint=f"Say which label is normal: normal={label.item()!r}, if these rows are.",
@@ -268,7 +268,7 @@ class RowLabels:
 
     code: np.ndarray  # 0 if normal, the place in `kinds` plus one, or `UNLABELLED`
     kinds: tuple[str, ...]  # of anomaly, in the order in which they were first seen
-    labels: Labels | None  # how labels are read from here on; None before the first label
+    reader: LabelReader | None  # how labels are read from here on; None before the first label
 
     @property
     def is_anomaly(self) -> np.ndarray:
@@ -290,28 +290,28 @@ class RowLabels:
     def joined(self, other: "RowLabels") -> "RowLabels":
         """The kinds of both, and a reading of labels that knows all of them; no rows."""
         kinds = tuple(dict.fromkeys((*self.kinds, *other.kinds)))
-        mine, theirs = self.labels, other.labels
-        labels = mine if mine is not None else theirs
+        mine, theirs = self.reader, other.reader
+        reader = mine if mine is not None else theirs
         if mine is not None and theirs is not None:
-            labels = mine.including(theirs.kinds)
-        return RowLabels(self.code[:0], kinds, labels)
+            reader = mine.including(theirs.kinds)
+        return RowLabels(self.code[:0], kinds, reader)
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        return {"kinds": list(self.kinds), "labels": self.labels}
+        return {"kinds": list(self.kinds), "reader": self.reader}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The reading of these parts."""
-        schemas = {"kinds": TEXTS, "labels": either(NONE, kept(Labels))}
+        schemas = {"kinds": TEXTS, "reader": either(NONE, kept(LabelReader))}
         check_parts(state, schemas, "RowLabels")
-        kinds, labels = state["kinds"], state["labels"]
-        if "" in kinds or (kinds and labels is None):
+        kinds, reader = state["kinds"], state["reader"]
+        if "" in kinds or (kinds and reader is None):
             damaged("its kinds of anomaly have no name, or no normal class with them")
-        named = labels is not None and labels.by_name
-        if named and {labels.classes.dtype.kind, labels.kinds.dtype.kind} != {"U"}:
+        named = reader is not None and reader.by_name
+        if named and {reader.classes.dtype.kind, reader.kinds.dtype.kind} != {"U"}:
             damaged("its labels are said to be names, and are numbers")
-        return cls(np.empty(0, dtype=int), tuple(kinds), labels)
+        return cls(np.empty(0, dtype=int), tuple(kinds), reader)
 
 
 def read_row_labels(
@@ -323,7 +323,7 @@ def read_row_labels(
     counts: np.ndarray | None = None,
 ) -> RowLabels:
     """The labels of `n_rows` rows, read as the `known` ones were; `y` may be None, or lack some."""
-    labels, kinds = (known.labels, known.kinds) if known else (None, ())
+    labels, kinds = (known.reader, known.kinds) if known else (None, ())
     distinct, place = label_codes(y, n_rows)
     if len(place) != n_rows:
         raise UserError(
@@ -349,7 +349,7 @@ def read_row_labels(
     new = [name for name in dict.fromkeys(names) if name not in ("", *kinds)]
     _check_words(new)
     word = str(labels.classes[0])
-    if known and known.labels and not labels.numbers_are_names:
+    if known and known.reader and not labels.numbers_are_names:
         _check_truths(new, kinds, normal=word)
     if normal is None and labels.by_name:
         _check_one_normal([word, *usual_normal(new)])

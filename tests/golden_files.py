@@ -1,7 +1,7 @@
 """Golden model files: what was asked of each model when it was saved, and what it answered.
 
-`tests/golden/VERSION/` holds the files that version VERSION wrote, and `answers.json`: rows,
-labels and answers, numbers by their bytes. `tools/golden.py` writes such a folder.
+`tests/golden/FORMAT/` holds files of that format, and `answers.json`: rows, labels and answers,
+numbers by their bytes. `tools/golden.py` writes the folder of the present format.
 """
 
 import json

@@ -1,5 +1,8 @@
 """Backends: the same arithmetic by NumPy and by PyTorch."""
 
+import pickle
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -47,3 +50,4 @@ def test_rows_beyond_single_precision_are_infinite_beside_others():
 def test_each_device_has_one_backend():
     assert backend_for("cpu") is NUMPY
     assert backend_for("auto") is backend_for("auto")
+    assert pickle.loads(pickle.dumps(NUMPY)) is deepcopy(NUMPY) is NUMPY

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from eqsep.tables.batches import (
     Reservoir,
     Strata,
+    batches_from,
     frequent,
     joined,
     prefetched,
     record_batches,
     sample_size,
-    batches_from,
     tables,
 )
 from eqsep.tables.reading import is_stream, read_table

@@ -1,5 +1,6 @@
 """Calibration: p-values, thresholds and promises, and how often a normal row raises an alarm."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from eqsep.detector.calibration import (
     alarms_needed,
     anomalies_among,
     certified_rank,
+    check_selection,
     rate_interval,
     rows_needed,
     rows_that_count,
@@ -288,16 +290,15 @@ def test_a_rate_that_no_score_certifies_is_told():
         detector = cheap(random_state=0, bandwidth=1.0, confidence=0.95).fit(plane(1_000))
     assert len(warned) == 1
     assert detector.threshold_ == detector.calibration_.ordered[-1]
-    with pytest.warns(CalibrationWarning, match="it takes 4,699 held-out"):
-        calibration(199).warn_if_short(0.001, 0.99)
-    calibration(199).warn_if_short(0.02, 0.95)  # as was said: warnings are errors here
-    with pytest.warns(CalibrationWarning, match=r"or set false_alarm_rate=0.05\.$"):
-        calibration(24).warn_if_short(0.01)  # of the usual rates
+    (short,) = calibration(199).check_rate(0.001, 0.99)
+    assert "it takes 4,699 held-out" in short.message
+    assert not calibration(199).check_rate(0.02, 0.95)  # as was said
+    (short,) = calibration(24).check_rate(0.01)
+    assert short.hint.endswith("or set false_alarm_rate=0.05.")  # of the usual rates
     groups = np.arange(17, dtype=np.uint64)  # of 34 or 35: half of them
-    with pytest.warns(
-        CalibrationWarning, match=r"Add groups of normal rows \(198 in all\) and fit again, or set"
-    ):
-        replace(calibration(17), groups=groups).warn_if_short(0.01, grouping=Grouping(("g", None)))
+    grouped = replace(calibration(17), groups=groups)
+    (short,) = grouped.check_rate(0.01, grouping=Grouping(("g", None)))
+    assert short.hint.startswith("Add groups of normal rows (198 in all) and fit again, or set")
 
 
 @pytest.mark.parametrize("confidence", [0, 1.0, "high", -0.5])
@@ -421,7 +422,7 @@ def test_false_discoveries_are_at_most_the_share_on_average():
         rng = np.random.default_rng(seed)
         calibration = Calibration(rng.normal(size=999))
         p = calibration.p_value(np.concatenate([rng.normal(size=450), rng.normal(3.5, 1, 50)]))
-        masks = [select(p, fdr=fdr, n_calibrating=999) for fdr in FDRS]
+        masks = [select(p, fdr=fdr) for fdr in FDRS]
         false.append([mask[:450].sum() / max(mask.sum(), 1) for mask in masks])
         found.append([mask[450:].mean() for mask in masks])
     mean, error = np.mean(false, axis=0), np.std(false, axis=0, ddof=1) / np.sqrt(len(false))
@@ -444,15 +445,16 @@ def test_what_too_few_held_out_rows_cannot_resolve_is_told():
     scores = np.concatenate([rng.uniform(size=9_950), np.full(50, 9.0)])
     few, many = (Calibration(rng.uniform(size=n)) for n in (499, 4_999))
     message = r"With 499 held-out .* at least 200 of .* with 9,999 held-out rows, 10 are enough"
-    with pytest.warns(CalibrationWarning, match=message):
-        assert not select(few.p_value(scores), fdr=0.1, n_calibrating=499).any()
-    mask = select(many.p_value(scores), fdr=0.1, n_calibrating=4_999)  # warnings are errors here
+    none = select(few.p_value(scores), fdr=0.1)
+    assert not none.any()
+    (found,) = check_selection(none, fdr=0.1, n_calibrating=499)
+    assert re.search(message, found.message)
+    mask = select(many.p_value(scores), fdr=0.1)
+    assert not check_selection(mask, fdr=0.1, n_calibrating=4_999)
     assert mask[9_950:].all()
     assert mask[:9_950].sum() < 12
-    with pytest.warns(
-        CalibrationWarning, match=r"With 9 .* is 0\.1, .* with 99 held-out rows, 10 are"
-    ):
-        assert not select(np.full(100, 0.5), fdr=0.1, n_calibrating=9).any()
+    (found,) = check_selection(np.zeros(100, dtype=bool), fdr=0.1, n_calibrating=9)
+    assert re.search(r"With 9 .* is 0\.1, .* with 99 held-out rows, 10 are", found.message)
 
 
 @pytest.mark.parametrize(("m", "n", "fdr"), [(1_000, 99, 0.1), (10_000, 499, 0.2), (50, 999, 0.1)])
@@ -460,11 +462,10 @@ def test_as_many_alarms_as_are_needed_are_selected_and_one_less_is_not(m, n, fdr
     needed = alarms_needed(m, fdr=fdr, n_calibrating=n)
     for k, is_selected in ((needed, True), (needed - 1, False)):
         p = np.where(np.arange(m) < k, 1 / (n + 1), 1.0)
-        if k > 10 and not is_selected:
-            with pytest.warns(CalibrationWarning):
-                assert not select(p, fdr=fdr, n_calibrating=n).any()
-        else:
-            assert select(p, fdr=fdr, n_calibrating=n).sum() == k * is_selected
+        chosen = select(p, fdr=fdr)
+        assert chosen.sum() == k * is_selected
+        found = check_selection(chosen, fdr=fdr, n_calibrating=n)
+        assert bool(found) == (k > 10 and not is_selected)
 
 
 @pytest.mark.parametrize("fdr", [0, 1, "low"])
@@ -686,10 +687,12 @@ def test_batches_give_what_they_give_in_memory(once):
     pairs = [(X[start : start + 100], y[start : start + 100]) for start in range(0, len(X), 100)]
     detector = quick(random_state=0, config=few).fit(iter(pairs) if once else pairs)
     held = len(detector.model_.evidence.held_out.anomalies)
-    assert 0 < held <= 10
+    assert 0 < held <= (5 if once else 5 + 6 * 5**0.5)
     memory = Detector(plan=detector.plan_).fit(X, y)
     mine, theirs = detector.model_.evidence, memory.model_.evidence
-    assert_array_equal(mine.held_out.anomalies, theirs.held_out.anomalies)
+    n = len(mine.held_out.anomalies)  # of rows that come once, the others are dropped
+    assert n == len(theirs.held_out.anomalies) or once
+    assert {*map(bytes, mine.held_out.anomalies)} <= {*map(bytes, theirs.held_out.anomalies)}
     assert_allclose(gram_of(mine), gram_of(theirs), rtol=1e-6, atol=1e-6)
     of_kind = dict(zip(detector.kinds_, moment_of(mine)[:, 1:].T, strict=True))
     for kind, moment in zip(memory.kinds_, moment_of(theirs)[:, 1:].T, strict=True):

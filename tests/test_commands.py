@@ -25,7 +25,7 @@ from eqsep import Detector, load_model
 from eqsep.cli import app
 from eqsep.cli import fit as training_data
 from eqsep.cli.console import print_errors, print_stderr
-from eqsep.cli.score import Highest, Tally, ranked
+from eqsep.cli.score import Highest, ScoredCounts, ranked
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config, Model
 from eqsep.errors import UserError
@@ -566,7 +566,7 @@ def test_the_rate_is_that_after_the_first_piece(folder, model):
     assert re.search(
         r"1,200 rows, .* [\d,]+ rows/s after the first piece", run("score", model, *rows).stderr
     )
-    tally = Tally()
+    tally = ScoredCounts()
     tally.rows, tally.first_rows = 300, 256
     assert "rows/s" not in tally.summary()  # the few others tell little
 

@@ -129,7 +129,7 @@ def test_whole_numbers_name_kinds_and_nan_is_no_label():
     for detector in (of_floats, of_integers):
         assert detector.kinds_ == ("1", "2")
         assert detector.normal_ == 0
-        assert detector.model_.evidence.labels.labels.encode([0, 1, 2]).tolist() == [0, 1, 1]
+        assert detector.model_.evidence.labels.reader.encode([0, 1, 2]).tolist() == [0, 1, 1]
         assert detector.predict(X[[0, 215, 245]]).tolist() == [0, 1, 1]
     assert_array_equal(of_floats.score_samples(X), of_integers.score_samples(X))
     of_floats.partial_fit(X[:2] + 40, np.array([3, 3], np.int16))

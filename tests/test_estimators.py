@@ -134,7 +134,7 @@ def excused(estimator):
 
     And what no detector does: guess which label is normal; take 0, 1, 2 for a mistake. Rows that
     calibrate do so once, whatever their weight, and copies of a row each for itself. In the sums a
-    weight of 2 is the row twice: see test_first_fit.py.
+    weight of 2 is the row twice: see test_sources.py.
     """
     if isinstance(estimator, Detector):
         once = "a row of weight 2 calibrates once, two copies of it twice"

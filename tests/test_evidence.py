@@ -11,11 +11,8 @@ from eqsep.detector import Config
 from eqsep.detector.evidence import (
     KindRows,
     gather,
-    settled,
-    with_fewer_kind_rows,
-    with_lower_bounds,
 )
-from eqsep.detector.holdout import NO_GROUPS
+from eqsep.detector.holdout import NO_GROUPS, Population
 from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.errors import UserError
 from eqsep.labels import read_row_labels
@@ -39,7 +36,7 @@ def plan():
     X, y = rows(0, normal=600, leak=40)
     labels = read_row_labels(y, n_rows=len(X), normal=None)
     table, rng = read_table(X, name="me"), np.random.RandomState(0)
-    return Plan.choose(table, labels, CONFIG, rng, reading=READING, rate=0.05)
+    return Plan.choose(table, labels, CONFIG, rng, scheme=READING, rate=0.05)
 
 
 def taught(plan, X, y, **more):
@@ -153,31 +150,30 @@ def test_held_out_rows_stand_in_an_order_that_depends_on_them_alone(plan):
     assert (one.sorted(key=7).rows != one.sorted(key=8).rows).any()
 
 
-def test_of_many_rows_of_a_kind_some_are_kept_and_more_pieces_keep_the_same(plan):
+def test_of_many_rows_of_a_kind_some_are_kept_and_more_pieces_keep_the_same():
     few = replace(CONFIG, max_kind_rows=30)
-    X, y = rows(1, normal=100, leak=200)
-    whole, gone = with_fewer_kind_rows(plan, taught(plan, X, y), config=few)
-    assert len(gone.kinds.rows) == 30
-    assert set(whole.holdout.kind_bounds) == {"leak"}
-    pieces = taught(whole, X[:170], y[:170]) + taught(whole, X[170:], y[170:])
-    assert kept(pieces) == kept(gone)
-    same, evidence = with_fewer_kind_rows(plan, taught(plan, X, y), config=CONFIG)
-    assert same is plan
-    assert len(evidence.kinds.rows) == 200
+    X, y = rows(1, normal=600, leak=200, crack=20)
+    labels = read_row_labels(y, n_rows=len(X), normal=None)
+    table, rng = read_table(X, name="me"), np.random.RandomState(0)
+    plan = Plan.choose(table, labels, few, rng, scheme=READING, rate=0.05)
+    assert set(plan.holdout.kind_bounds) == {"leak"}
+    whole = taught(plan, X, y)
+    assert np.unique(whole.kinds.kind, return_counts=True)[1].tolist() == [20, 30]
+    pieces = taught(plan, X[::2], y[::2]) + taught(plan, X[1::2], y[1::2])
+    assert kept(pieces) == kept(whole)
 
 
-def test_a_lower_bound_gives_what_it_would_have_given_from_the_start(plan):
-    few = replace(CONFIG, max_held_out=20)
-    X, y = rows(1, normal=800, leak=20)
-    held_all = taught(plan, X, y)
-    assert len(held_all.held_out.normal) > 40
-    for lower in (with_lower_bounds, settled):
-        lowered, evidence = lower(plan, held_all, config=few)
-        assert len(evidence.held_out.normal) == 20
-        assert lowered.holdout.bound < plan.holdout.bound
-        assert_same(evidence, taught(lowered, X, y))
-    untouched = with_lower_bounds(plan, held_all, config=CONFIG)
-    assert untouched == (plan, held_all)
+def test_a_sample_of_many_rows_holds_out_the_share_that_all_of_them_need():
+    few = replace(CONFIG, max_held_out=100, max_kind_rows=30)
+    X, y = rows(1, normal=20_000, leak=2_000)
+    part = np.r_[:1000, 20_000:20_100]
+    labels = read_row_labels(y[part], n_rows=1100, normal=None)
+    all_rows = Population(n_normal=20_000, n_of_kind={"leak": 2_000}, times_sample=20.0)
+    table, rng = read_table(X[part], name="me"), np.random.RandomState(0)
+    more = {"scheme": READING, "rate": 0.05, "population": all_rows}
+    whole = taught(Plan.choose(table, labels, few, rng, **more), X, y)
+    assert 100 <= len(whole.held_out.normal) <= 100 + 6 * 100**0.5
+    assert 10 <= len(whole.kinds.rows) <= 60
 
 
 def test_kind_rows_are_counted_by_row_or_by_group():

@@ -607,22 +607,6 @@ def test_values_of_encoded_rows_are_those_of_the_table():
     assert_allclose(found[:, : len(numbers)], expected.fillna(0), rtol=1e-5, atol=1e-5)
 
 
-def test_a_state_without_the_sums_of_values_goes_on(detector, tmp_path):
-    rng, monitor = np.random.default_rng(5), Monitor(detector)
-    monitor.update(rng.normal(size=(600, 2)))
-    monitor.save(tmp_path / "new")
-    with np.load(tmp_path / "new") as kept:
-        parts = {name: kept[name] for name in kept.files}
-    parts["sums"] = parts["sums"][:, : parts["squares"].shape[1]]
-    with (tmp_path / "old").open("wb") as file:
-        np.savez(file, **parts)
-    old = Monitor.load(tmp_path / "old", detector)
-    assert {shift.change for shift in old.shifts()} == {"differs"}
-    for each in (old, monitor):
-        each.update(np.random.default_rng(6).normal(size=(1_000, 2)))
-    assert old.shifts() == monitor.shifts()
-
-
 def test_what_the_scores_do_not_show_is_to_be_looked_at(detector, tmp_path, capsys):
     model, path, page = (str(tmp_path / name) for name in ("m.eqsep", "a.csv", "page.html"))
     detector.save(model)

@@ -312,7 +312,7 @@ def test_commands_show_answers_with_the_label_column_and_call_normal_rows_as_the
     assert "of paid = no, the only kind" in page.read_text()
     loaded = load_model(model)
     loaded.with_model(replace(loaded.model_, label_column="")).save(model)
-    assert "seen kinds  'no'\n" in said("info", model), "in a file of version 0.1, or from Python"
+    assert "seen kinds  'no'\n" in said("info", model), "fitted in Python"
 
 
 def test_two_models_that_name_alarms_have_two_headings():

@@ -19,6 +19,7 @@ from saved_detectors import (
     IS_ANOMALY,
     NEW_IS_ANOMALY,
     NEW_X,
+    PUMP,
     TABLE,
     X,
     answers,
@@ -36,6 +37,7 @@ from eqsep.detector.config import Config
 from eqsep.detector.model import Model
 from eqsep.errors import UserError
 from eqsep.persistence import ModelFileError, read_model
+from eqsep.persistence.files import content_hash
 
 
 @pytest.fixture
@@ -310,3 +312,16 @@ def test_what_a_fit_has_found_is_kept_with_its_hint_and_fields(path):
     caution = Finding(DriftWarning, "Rows change.", "Fit again.", fields)
     detector.with_model(replace(detector.model_, caution=caution))
     assert kept(detector, path).caution_ == detector.caution_
+
+
+def test_the_hash_of_a_merged_kind_is_that_of_rows_learnt_under_one_name():
+    plan, kinds = fitted("0/1")[0].plan_, PUMP.copy()
+    kinds[np.flatnonzero(IS_ANOMALY)[::2]] = "leak"
+    merged, one = (Detector(plan=plan, **FEW).fit(X, labels) for labels in (kinds, PUMP))
+    assert content_hash(merged.model_) != content_hash(one.model_)
+    merged.rename_kind("leak", "pump")
+    assert content_hash(merged.model_) == content_hash(one.model_)
+    labels = np.where(NEW_IS_ANOMALY, "pump", "normal")
+    merged.partial_fit(NEW_X, labels)
+    assert content_hash(merged.model_) != content_hash(one.model_)
+    assert content_hash(merged.forget(NEW_X, labels).model_) == content_hash(one.model_)

@@ -87,12 +87,12 @@ CHANGES = {
     "notation": lambda m: encoder_of(m).update(
         notation={"dict": {"amount": {"dict": {"decimal": []}}}}
     ),
-    "no width": lambda m: parts_of(m, "plan", "terms", "kernel").update(gamma="median"),
-    "width below 0": lambda m: parts_of(m, "plan", "terms", "kernel").update(gamma=-1.0),
-    "powers": lambda m: parts_of(m, "plan", "terms", "kernel").update(powers=[3]),
-    "other kernel": lambda m: parts_of(m, "plan", "terms")["kernel"]["class"].__setitem__(
-        0, "kernels.RBF"
+    "no width": lambda m: parts_of(m, "plan", "terms", "residual", "kernel").update(gamma="median"),
+    "width below 0": lambda m: parts_of(m, "plan", "terms", "residual", "kernel").update(
+        gamma=-1.0
     ),
+    "powers": lambda m: parts_of(m, "plan", "terms", "residual", "kernel").update(powers=[3]),
+    "other kernel": lambda m: kernel(m)["kernel"]["class"].__setitem__(0, "kernels.RBF"),
     "key": lambda m: parts_of(m, "plan", "holdout").update(key=-1),
     "bound": lambda m: parts_of(m, "plan", "holdout")["bound"].update(array=9),
     "a kind more": lambda m: kinds_of(m).append("other"),
@@ -206,6 +206,7 @@ ARRAYS = {
     "columns by float": (lambda m: holdout(m)["columns"], lambda a: a.astype(float)),
     "signed bound": (lambda m: holdout(m)["bound"], lambda a: a.astype(int)),
     "part of a triangle": (sums("symmetric", "gram"), lambda a: a[1:]),
+    "a matrix of one number": (sums("symmetric", "gram"), lambda a: a[0].reshape(())),
     "sums that are none": (sums("symmetric", "gram"), put(0, np.nan)),
     "a wide matrix": (
         sums("symmetric", "gram"),
@@ -263,6 +264,17 @@ def test_arrays_have_to_fit_together(place, change, path):
         load_model(path)
 
 
+@pytest.mark.parametrize(("place", "name"), [(0, "moment"), (2, "leaves")])
+def test_sums_by_class_are_not_taken_for_totals(place, name, path):
+    writer = Writer()
+    tree = writer.tree(fitted("mixed")[0], "Detector")
+    [parts] = parts_of(tree, "evidence")["sums"][place].values()
+    parts["totals"]["dict"][name] = parts["by_class"]["dict"].pop(name)
+    path.write_bytes(pack(tree, writer.arrays, made_by="test"))
+    with pytest.raises(ModelFileError, match="do not match its terms"):
+        load_model(path)
+
+
 @pytest.mark.parametrize("change", [lambda a: a[1:], put(0, np.nan)])
 def test_coefficients_of_likeness_fit_to_its_landmarks(change, path):
     X, y = np.random.default_rng(0).normal(size=(300, 2)), np.repeat(["normal", "leak"], [280, 20])
@@ -272,7 +284,7 @@ def test_coefficients_of_likeness_fit_to_its_landmarks(change, path):
     tree = writer.tree(detector, "Detector")
     path.write_bytes(pack(tree, writer.arrays, made_by="test"))
     assert same(load_model(path), detector)
-    [number] = parts_of(tree["class"][1], "solved", "likeness")["coef"].values()
+    [number] = parts_of(tree, "solved", "likeness")["coef"].values()
     writer.arrays[number] = change(writer.arrays[number])
     path.write_bytes(pack(tree, writer.arrays, made_by="test"))
     with pytest.raises(ModelFileError):
@@ -321,9 +333,10 @@ def mutant_of(i, sound, rng):
 
 
 def test_a_detector_that_learnt_nothing_has_no_plan():
-    parts = {"normal": None, "plan": True}
+    tree = Writer().tree(Detector(), "Detector")
+    tree["class"][1]["plan"] = True
     with pytest.raises(ModelFileError, match="a plan that is not there"):
-        Reader([]).model({"class": ["detector.Detector", parts]})
+        Reader([]).model(tree)
 
 
 def use(detector, rows, labels):

@@ -97,9 +97,7 @@ def plan_of(X, seed=0, **more):
     labels = read_row_labels(None, n_rows=len(X), normal=None).trusting_unlabelled()
     reading = LabelScheme(normal=None, **ALL_NORMAL)
     table, rng = read_table(X, name="me"), np.random.RandomState(seed)
-    return Plan.choose(
-        table, labels, Config.fast(), rng, **{"reading": reading, "rate": 0.1} | more
-    )
+    return Plan.choose(table, labels, Config.fast(), rng, **{"scheme": reading, "rate": 0.1} | more)
 
 
 def test_plans_are_the_same_where_every_row_is_taken_alike():

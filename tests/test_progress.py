@@ -351,17 +351,17 @@ def test_fit_shows_its_phases_in_order(jobs, rows, tmp_path):
     assert job.name == "writing"
 
 
-def test_fit_to_large_files_reads_them_three_times(jobs, rows, tmp_path, monkeypatch):
+def test_fit_to_large_files_reads_them_twice(jobs, rows, tmp_path, monkeypatch):
     monkeypatch.setattr(fitting, "LARGE", 1000)
-    monkeypatch.setattr("eqsep.detector.first_fit.StreamSummary.is_whole", False)
+    monkeypatch.setattr("eqsep.tables.batches.SAMPLE", 300)
     words = ["fit", rows, "--label", "kind", "--drop", "at", "--landmarks", "40"]
     result = command(*words, "--out", tmp_path / "m.eqsep")
     assert result.exit_code == 0
     (job,) = jobs
-    names = ["reading", "reading", "planning", "learning", "calibrating"]
+    names = ["reading", "planning", "learning", "calibrating"]
     assert [name for name, _ in job.ended] == names
-    assert [share for name, share in job.ended if name in ("reading", "learning")] == [1, 1, 1]
-    assert job.units == ["bytes", "bytes", "", "bytes", ""]
+    assert [share for name, share in job.ended if name in ("reading", "learning")] == [1, 1]
+    assert job.units == ["bytes", "", "bytes", ""]
 
 
 def test_score_counts_the_bytes_of_its_files(jobs, rows, tmp_path):

@@ -2,13 +2,11 @@
 
 import copy
 import re
-import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -16,7 +14,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from numpy.testing import assert_allclose, assert_array_equal
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from eqsep import Detector
 from eqsep.detector import Config
@@ -88,17 +86,13 @@ def test_an_empty_database_gets_the_tables_of_the_schema(url):
     store.close()
 
 
-def test_a_database_of_the_first_release_gets_the_tables_of_today(tmp_path):
-    with sqlite3.connect(tmp_path / "eqsep.db") as connection:
-        connection.executescript((Path(__file__).parent / "first_tables.sql").read_text())
-        connection.execute("INSERT INTO people VALUES ('ada', 'admin', 'hash', 0)")
-    connection.close()
-    store = Store(f"sqlite:///{tmp_path / 'eqsep.db'}")
-    with store.engine.connect() as connection:
-        context = MigrationContext.configure(connection)
-        assert compare_metadata(context, schema.metadata) == []
-        assert connection.execute(select(schema.people.c.name)).scalars().all() == ["ada"]
+def test_a_database_of_a_newer_eqsep_is_refused(url):
+    store = Store(url)
+    with store.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     store.close()
+    with pytest.raises(UserError, match=r"newer eqsep wrote .* Install that"):
+        Store(url)
 
 
 def test_rows_that_come_as_a_version_becomes_live_do_not_learn_it_again(work, monkeypatch):
@@ -188,6 +182,7 @@ def test_normal_rows_grow_no_judges_of_kinds(work, detector, monkeypatch):
     assert not grown
     work.ledger.learn("pump", Lesson(spilt, ["spill"] * 3, True), by="ada")
     work.ledger.learn("pump", Lesson(normal, ["normal"] * 3, True), by="ada")
+    assert work.ledger.replay("pump").same_bits  # and no repeated version names anything
     assert len(grown) == 1
     by_hand = copy.copy(detector).partial_fit(seen[0], ["normal"] * 3, judged=True)
     by_hand.partial_fit(seen[1], ["spill"] * 3, judged=True)

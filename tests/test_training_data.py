@@ -39,6 +39,11 @@ def large(monkeypatch):
     monkeypatch.setattr(training_data, "ROWS_AT_ONCE", 25)
 
 
+def pieces(data):
+    """What is read for each batch."""
+    return list(data.source.source.batches)
+
+
 def column(table, name):
     (found,) = (c for c in table.columns if c.name == name)
     return found.values.tolist()
@@ -127,12 +132,12 @@ def test_large_files_give_a_sample_in_order_and_all_rows_in_batches(spec, monkey
     assert data.labels.texts.tolist() == [KINDS[i % 6] for i in numbers]
     assert column(data.sample, "name") == [f"n{i}" for i in numbers]
     assert data.counts == {"normal": 67, "flood": 16, "scan": 17}
-    assert (sum(data.counts.values()), data.y, data.normal) == (100, None, "normal")
+    assert (sum(data.counts.values()), data.normal) == (100, "normal")
     for _ in range(2):  # it can be read again
-        pieces = list(data.rows())
-        assert [i for rows, _ in pieces for i in column(rows, "number")] == list(range(100))
-        assert [k for _, y in pieces for k in y] == [KINDS[i % 6] for i in range(100)]
-        assert all(rows.n_rows >= 25 for rows, _ in pieces[:-1])
+        parts = pieces(data)
+        assert [i for rows, _ in parts for i in column(rows, "number")] == list(range(100))
+        assert [k for _, y in parts for k in y] == [KINDS[i % 6] for i in range(100)]
+        assert all(rows.n_rows >= 25 for rows, _ in parts[:-1])
 
 
 @pytest.mark.usefixtures("large")
@@ -141,7 +146,7 @@ def test_of_large_files_unseen_kinds_are_left_out(spec):
     assert data.counts == {"normal": 67, "scan": 17}
     assert set(data.labels.texts) == {"normal", "scan"}
     assert data.sample.n_rows == 84
-    ys = [k for _, y in data.rows() for k in y]
+    ys = [k for _, y in pieces(data) for k in y]
     assert (len(ys), set(ys)) == (84, {"normal", "scan"})
 
 
@@ -153,21 +158,21 @@ def test_of_large_files_numbers_are_labels_too(tmp_path):
     data = read_training_data(spec, None, random_state=0)
     assert data.counts == {"0": 30, "1": 15, WITHOUT: 15}
     assert data.normal is None
-    assert [k for _, y in data.rows() for k in y][:4] == [0, 0, 1, None]
+    assert [k for _, y in pieces(data) for k in y][:4] == [0, 0, 1, None]
 
 
 @pytest.mark.usefixtures("large")
 def test_of_large_files_without_labels_all_rows_are_normal(spec):
     data = read_training_data(replace(spec, label=None), None, random_state=0)
     assert (data.counts, data.labels, data.normal) == ({"normal": 100}, None, None)
-    assert [y for _, y in data.rows()] == [None] * len(list(data.rows()))
+    assert [y for _, y in pieces(data)] == [None] * len(pieces(data))
 
 
 @pytest.mark.usefixtures("large")
 def test_a_column_of_names_is_one_in_all_batches(spec):
     spec = replace(spec, paths=spec.paths[:1], names=["number"])
     data = read_training_data(spec, None, random_state=0)
-    for rows in (data.sample, *(rows for rows, _ in data.rows())):
+    for rows in (data.sample, *(rows for rows, _ in pieces(data))):
         (number,) = (c for c in rows.columns if c.name == "number")
         assert (number.kind, number.categorical) == ("text", True)
 
@@ -194,7 +199,7 @@ def test_files_in_memory_and_in_batches_tell_the_same(spec, monkeypatch):
     assert at_once.counts == in_batches.counts
     assert column(at_once.sample, "name") == column(in_batches.sample, "name")
     assert at_once.labels.texts.tolist() == in_batches.labels.texts.tolist()
-    assert at_once.rows is at_once.sample
+    assert at_once.source.table is at_once.sample
 
 
 @pytest.mark.parametrize(("name", "large"), [("t.csv", False), ("t.parquet", True), ("t.pq", True)])

@@ -13,13 +13,13 @@ import pytest
 from invoking import all_commands
 
 from eqsep import Detector, Monitor, checks
-from eqsep.checks import check_dependence
+from eqsep.checks import check_dependence, warn_of
 from eqsep.cli.console import HINTS, OPTIONS, in_command, option, see_section
 from eqsep.cli.inputs import InputSpec
 from eqsep.cli.project import KEYS, Project, current_project
 from eqsep.datasets.home import data_file
 from eqsep.detector import Config
-from eqsep.detector.calibration import select
+from eqsep.detector.calibration import check_selection
 from eqsep.detector.plan import LabelScheme
 from eqsep.detector.runs import Windows
 from eqsep.distributed.cluster import check_no_windows
@@ -219,7 +219,7 @@ SAID = {  # how each topic comes about, and words of the command on it
         "Leave out --fdr, or fit without --group and --time.",
     ),
     "none_selected": (
-        lambda: select(np.full(10_000, 0.5), fdr=0.1, n_calibrating=99),
+        lambda: warn_of(check_selection(np.zeros(10_000, dtype=bool), fdr=0.1, n_calibrating=99)),
         "or allow a higher --fdr.",
     ),
     "short_memory": (

@@ -5,16 +5,16 @@ import shlex
 import warnings as python_warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from eqsep import distributed
 from eqsep.arrays import objects
 from eqsep.checks import DataWarning, Finding
 from eqsep.cli import inputs, options
@@ -26,8 +26,10 @@ from eqsep.detector import Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs
+from eqsep.detector.sources import RowsInMemory, SampledBefore, Source, batches_of, source_of
 from eqsep.distributed.cluster import check_no_windows, cluster
-from eqsep.distributed.units import Divided, as_units, total
+from eqsep.distributed.fitting import RowsOnCluster
+from eqsep.distributed.units import Divided, as_units, total, units_of
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.io.files import cast, count_values, files_of, joined, no_rows
@@ -40,7 +42,7 @@ from eqsep.report import DetectorReport, HeldOut, Usage, detector_report, write_
 from eqsep.report.advice import NEAR_CHANCE
 from eqsep.report.measured import LaterRows
 from eqsep.tables import batches
-from eqsep.tables.batches import LabelledRows, Strata, sample_size
+from eqsep.tables.batches import LabelledRows, Strata, sample_size, width
 from eqsep.tables.reading import RowGroups, Table, read_table
 
 _SAME = ("alpha", "unlabelled", "unlabelled_weight")  # of models that are to be merged
@@ -56,10 +58,9 @@ class TrainingData:
     """Rows to fit a detector to (a table or batches), and a sample with labels to look at."""
 
     sample: Table
-    rows: Any
+    source: Source
     counts: dict[str, int]
     labels: LabelColumn | None = None
-    y: np.ndarray | None = None
     normal: str | None = None  # where labels are names
 
 
@@ -121,11 +122,11 @@ def fit_files(
     with progress("eqsep fit", "reading") as job:
         if ray is None:
             data = read_training_data(spec, plan, random_state=seed)
-            detector = Detector(normal=data.normal, **settings).fit(data.rows, data.y)
+            detector = Detector(normal=data.normal, **settings).fit_from(data.source)
         else:
             with cluster(ray):
                 data = read_on_cluster(spec, plan, random_state=seed)
-                detector = distributed.fit(data.rows, normal=data.normal, **settings)
+                detector = Detector(normal=data.normal, **settings).fit_from(data.source)
         job.phase("writing")
         model = replace(  # which says how the files of the fit were read
             detector.model_,
@@ -427,14 +428,25 @@ def read_training_data(spec: InputSpec, like: Plan | None, *, random_state: int)
         spec.check()
         stamps = {file: stamp_of(file) for file in files_of(spec.paths)}
         sample = sample_files(spec, like, np.random.default_rng(random_state))
-        data = _in_batches(spec, like, sample)
-        return replace(data, rows=replace(data.rows, stamps=stamps))
+        return _in_batches(spec, like, sample, partial(_read_twice, stamps=stamps))
     rows, labels = spec.read(like)
-    data = TrainingData(sample=rows, rows=rows, counts={NORMAL: rows.n_rows})
     if labels is None:
-        return data
-    normal = None if labels.are_numbers else labels.normal
-    return replace(data, labels=labels, counts=labels.counts, y=labels.y, normal=normal)
+        source, counts = RowsInMemory(rows, None), {NORMAL: rows.n_rows}
+        return TrainingData(sample=rows, source=source, counts=counts)
+    return TrainingData(
+        sample=rows,
+        source=RowsInMemory(rows, labels.y),
+        counts=labels.counts,
+        labels=labels,
+        normal=None if labels.are_numbers else labels.normal,
+    )
+
+
+def _read_twice(reader: "_Reader", *, stamps: Mapping[str, Any]) -> Source:
+    """The files as a source; windows need the rows before a row, so a sample has none yet."""
+    reader = replace(reader, stamps=stamps)
+    windows = reader.spec.window if reader.like is None else reader.like.windows
+    return source_of(batches_of(reader, None, None, None, None, window=windows))
 
 
 def read_on_cluster(spec: InputSpec, like: Plan | None, *, random_state: int) -> TrainingData:
@@ -450,8 +462,9 @@ def read_on_cluster(spec: InputSpec, like: Plan | None, *, random_state: int) ->
         return sample_files(replace(spec, paths=[file]), like, rng)
 
     sample = total(as_units(files, str), draw, FileSample.merge) or FileSample()
-    data = _in_batches(spec, like, sample)
-    return replace(data, rows=Divided(files, data.rows.of))
+    return _in_batches(
+        spec, like, sample, lambda reader: RowsOnCluster(units_of(Divided(files, reader.of)))
+    )
 
 
 def is_large(paths: Sequence[str]) -> bool:
@@ -550,7 +563,12 @@ def _may_be_normal(text: str | None, normal: Sequence[str]) -> bool:
     return any(inputs.as_label(word, [text]) == text for word in normal)
 
 
-def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> TrainingData:
+def _in_batches(
+    spec: InputSpec,
+    like: Plan | None,
+    sample: FileSample,
+    source_of_rows: Callable[["_Reader"], Source],
+) -> TrainingData:
     if sample.strata is None or not sample.n_rows:
         raise no_rows(spec.paths)
     sampled = sample.strata.sample()
@@ -560,10 +578,11 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
         groups = Runs().in_order(rows.groups, rows.n_rows)
         rows = replace(rows, groups=replace(groups, time=np.sort(sampled.positions).astype(float)))
     kinds = {c.name: ("text" if c.is_empty else c.kind, c.notation) for c in rows.columns}
-    reader = _Reader(spec, like, kinds)
-    data = TrainingData(sample=rows, rows=reader, counts={NORMAL: sample.n_rows})
+    reader, is_whole = _Reader(spec, like, kinds), sample.strata.is_whole
     if spec.label is None:
-        return data
+        y, written = objects([None] * rows.n_rows), Counter({None: sample.n_rows})
+        source = _sampled(source_of_rows(reader), reader, rows, y, written, is_whole=is_whole)
+        return TrainingData(sample=rows, source=source, counts={NORMAL: sample.n_rows})
     words = objects(sample.counts)  # labels as they are written
     column = pa.chunked_array([pa.array(words, pa.string())])
     labels = spec.read_labels(column, times=sample.counts.values())
@@ -571,19 +590,50 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
         kept = labels.seen(spec.seen)
         words, labels = words[kept], labels.take(kept)
     text = dict(zip(words, labels.texts, strict=True))
-    counts: Counter[str | None] = Counter()
+    label_of = dict(zip(words, labels.y, strict=True))
+    counts, counted = Counter[str | None](), Counter[Any]()
     for word in words:
         counts[text[word]] += sample.counts[word]
+        counted[label_of[word]] += sample.counts[word]
     in_order = sampled.y[np.argsort(sampled.positions)]
     there = np.flatnonzero([word in text for word in in_order])
-    return replace(
-        data,
-        sample=rows.take(there),
+    rows, y = rows.take(there), objects(label_of[word] for word in in_order[there])
+    reader = replace(reader, labels=label_of)
+    normal = None if labels.are_numbers else labels.normal
+    return TrainingData(
+        sample=rows,
+        source=_sampled(
+            source_of_rows(reader), reader, rows, y, counted, is_whole=is_whole, normal=normal
+        ),
         labels=replace(labels, texts=objects(text[word] for word in in_order[there])),
         counts=labels.ordered(counts),
-        rows=replace(reader, labels=dict(zip(words, labels.y, strict=True))),
-        normal=None if labels.are_numbers else labels.normal,
+        normal=normal,
     )
+
+
+def _sampled(
+    source: Source,
+    reader: "_Reader",
+    rows: Table,
+    y: np.ndarray,
+    counts: Counter[Any],
+    *,
+    is_whole: bool,
+    normal: str | None = None,
+) -> Source:
+    """The source with the sample that gave its columns their types, unless rows get windows."""
+    spec, like = reader.spec, reader.like
+    if (spec.window if like is None else like.windows) is not None:
+        return source
+    sample, size = LabelledRows(rows, y, np.arange(rows.n_rows)), sample_size(width(rows))
+    if rows.n_rows > size:  # which take more room once they are encoded
+        join = partial(LabelledRows.join, rows=batches.joined)
+        strata = Strata[LabelledRows[Table]](size, join, most_others=batches.ANOMALIES)
+        is_normal = np.array([may_be_normal(label, normal=normal) for label in y.tolist()])
+        strata.add(sample, is_normal=is_normal, rng=np.random.default_rng(0))
+        sample, is_whole = strata.sample(), False
+        sample = sample.take(np.argsort(sample.positions))
+    return SampledBefore(source, counts, sample, is_whole, given=spec.label is not None)
 
 
 def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:
@@ -617,7 +667,7 @@ class _Reader:
         if changed:
             raise UserError(
                 f"{quoted(changed)} has changed since it was first read (large files are read "
-                f"three times). Try again when nobody writes to it."
+                f"twice). Try again when nobody writes to it."
             )
         for _, table in inputs.pieces_for(
             self.like, spec.paths, columns, layout=spec.layout, bad_rows=spec.bad_rows

@@ -141,7 +141,7 @@ def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
 
 def note_extra(model: Model, there: Iterable[str], used: Iterable[str]) -> None:
     """Note columns of a file that are ignored, unless they were left out of the fit on purpose."""
-    if model.evidence.labels.labels is not None and not model.label_column:
+    if model.evidence.labels.reader is not None and not model.label_column:
         return  # fitted in Python: labels may be among them
     grouping, project = model.plan.holdout.grouping, current_project.get()
     known: set[str | None] = {*model.plan.table_columns, *model.left_out, model.label_column, *used}
@@ -558,7 +558,7 @@ def _rows_of(texts: np.ndarray, times: Iterable[int] | None = None) -> Counter[s
 
 def normal_words(model: Model) -> list[str]:
     """What normal rows are called in the files of a model; nothing before the first label."""
-    labels = model.evidence.labels.labels
+    labels = model.evidence.labels.reader
     return [] if labels is None else [text_of(labels.classes[0]), *model.other_normal]
 
 
@@ -643,7 +643,7 @@ def y_for(
     missing: Sequence[str] = (),
 ) -> np.ndarray:
     """The labels of more rows, read as those that a model has learnt."""
-    labels, words = model.evidence.labels.labels, normal_words(model)
+    labels, words = model.evidence.labels.reader, normal_words(model)
     learnt = [*words, *model.kinds]
     texts = label_texts(column, name, missing=missing)
     texts = _alike(texts, name, known=learnt, rows=_rows_of(texts))
@@ -696,7 +696,7 @@ def check_some_label(texts: np.ndarray, *, name: str) -> None:
 
 def check_labelled(known: RowLabels, label: str | None) -> None:
     """Refuse learnt rows without the column of their labels, where labels are `known`."""
-    if label is None and known.labels is not None:
+    if label is None and known.reader is not None:
         raise UserError("The model has learnt labels: pass those of these rows as --label.")
 
 

@@ -113,7 +113,7 @@ def print_summary(
 ) -> None:
     """Rows learnt by kind, or gone, and the threshold; the file calls normal rows `normal`."""
     model = detector.model_
-    labels, word = model.evidence.labels.labels, normal_word(model)
+    labels, word = model.evidence.labels.reader, normal_word(model)
     several = " or ".join(inputs.normal_words(model)) if model.other_normal else None
     normal = normal or several or (NORMAL if labels is None or labels.by_name else word)
     trusted = normal if counts or normal in (word, several) else f"as {normal}"
@@ -140,7 +140,7 @@ def print_summary(
 
 def _called(model: Model, counts: Mapping[str, int], normal: str) -> dict[str, int]:
     """Counts by what the model calls each label, with the label where that is another word."""
-    labels, words = model.evidence.labels.labels, {normal: NORMAL, normal_word(model): NORMAL}
+    labels, words = model.evidence.labels.reader, {normal: NORMAL, normal_word(model): NORMAL}
     if labels is not None and not labels.by_name:
         words |= {text_of(label): model.kinds[0] for label in labels.kinds if model.kinds}
     names = {label: words.get(label, label) for label in counts}
@@ -276,7 +276,7 @@ def _names(model: Model) -> dict[str, str]:
 
 
 _LABEL = opt(None, "COLUMN", "The column with the labels that the rows were learnt with.")
-_SEEN = opt(None, "KIND", "Leave out rows of kinds other than this one; repeatable.")
+_SEEN_KIND = opt(None, "KIND", "Leave out rows of kinds other than this one; repeatable.")
 _JUDGED = console.flag(
     "--judged", "Rows were judged because they raised an alarm: do not calibrate with them."
 )
@@ -286,7 +286,9 @@ _RESULTS = ("row", "score", "p_value")  # of suspects
 @options.reads_tables
 def learn(
     model: Path = options.MODEL,
-    spec: InputSpec = options.columns(label=options.LABEL, normal=options.NORMAL_HERE, seen=_SEEN),
+    spec: InputSpec = options.columns(
+        label=options.LABEL, normal=options.NORMAL_HERE, seen=_SEEN_KIND
+    ),
     out: Path = options.MODEL_OUT,
     judged: bool = _JUDGED,
     again: bool = options.AGAIN,
@@ -306,7 +308,7 @@ def learn(
 @options.reads_tables
 def forget(
     model: Path = options.MODEL,
-    spec: InputSpec = options.columns(label=_LABEL, normal=options.NORMAL_HERE, seen=_SEEN),
+    spec: InputSpec = options.columns(label=_LABEL, normal=options.NORMAL_HERE, seen=_SEEN_KIND),
     out: Path = options.MODEL_OUT,
     judged: bool = _JUDGED,
 ) -> None:

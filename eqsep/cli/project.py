@@ -15,12 +15,16 @@ NAME = "eqsep.toml"
 ENDING = ".eqsep"  # of model files
 COLUMN_LISTS = ("drop", "categorical", "keep")  # options that split names at commas
 _TEXT, _TEXTS = ("a text", str, int, float), ("a text or a list of texts", list, str, int, float)
-_NUMBER, _WHOLE, _TRUTH = ("a number", int, float), ("a whole number", int), ("true or false", bool)
+_NUMBER, _WHOLE_NUMBER, _TRUTH = (
+    ("a number", int, float),
+    ("a whole number", int),
+    ("true or false", bool),
+)
 KEYS: dict[str, tuple[Any, ...]] = {  # what is expected, and the types of such a value
     **dict.fromkeys(("model", "label", "unlabelled", "time", "group", "persist"), _TEXT),
     **dict.fromkeys(("normal", "seen", "missing", *COLUMN_LISTS), _TEXTS),
     **dict.fromkeys(("false_alarm_rate", "confidence", "unseen_rate", "bandwidth"), _NUMBER),
-    **dict.fromkeys(("window", "landmarks", "random_state", "skip"), _WHOLE),
+    **dict.fromkeys(("window", "landmarks", "random_state", "skip"), _WHOLE_NUMBER),
     **dict.fromkeys(("ordered", "header"), _TRUTH),
     **dict.fromkeys(("delimiter", "decimal", "thousands", "encoding", "sheet", "bad_rows"), _TEXT),
 }

@@ -121,7 +121,7 @@ class ScoredRows:
     short: tuple[bool, ...] = ()  # of rows with short windows, which are alarms
 
 
-class Tally:
+class ScoredCounts:
     """What is counted while answers go by."""
 
     def __init__(self) -> None:
@@ -161,13 +161,13 @@ class Tally:
 
 def score_files(
     path: Path, paths: Sequence[str], wanted: ScoreOptions, *, out: str, kind: str
-) -> Tally:
+) -> ScoredCounts:
     """Score the rows of files piece by piece and write what is wanted of them."""
     writing.check_table_out(out)
     inputs = files_of(paths, noted=True)
     check_not_read(out, [path, *inputs])
     model = load_scoring(path, rows=paths, rate=wanted.false_alarm_rate)
-    tally = Tally()
+    tally = ScoredCounts()
     first = "scoring" if wanted.fdr is None else "selecting"
     with progress("eqsep score", first, prints=out == STANDARD_OUTPUT) as job:
         if wanted.fdr is not None:
@@ -196,7 +196,7 @@ def _selecting(
     fdr, n = checked_fdr(wanted.fdr or 0.0), model.n_calibrating()
     off: dict[str, Any] = {"most": None, "fdr": None, "explain": 0, "keep": None, "kinds": False}
     every_row = replace(wanted, only_alarms=False, **off)
-    tables = Tally().counted(scored(model, paths, every_row), job)
+    tables = ScoredCounts().counted(scored(model, paths, every_row), job)
     p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = select(p, fdr=fdr)
     warn_of(model.check_selection(rows, fdr=fdr))

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from eqsep.datasets.records import LabelledTable, frame_of
 from eqsep.errors import UserError
 
-Columns = dict[str, np.ndarray]
+ColumnValues = dict[str, np.ndarray]
 
 _START = np.datetime64("2025-03-03T00:00:00")  # a Monday
 _DAYS = 90
@@ -96,7 +96,7 @@ def make_mixed_demo(
     return LabelledTable(X=X, kind=kind, feature_names=tuple(columns))
 
 
-def _payments(n: int, rng: Any) -> Columns:
+def _payments(n: int, rng: Any) -> ColumnValues:
     """Payments as usual, nothing missing yet."""
     shares, log_amount, spread, items = (np.array(v) for v in zip(*_SHOPPING.values(), strict=True))
     bought = rng.choice(len(_SHOPPING), size=n, p=shares)
@@ -120,7 +120,7 @@ def _payments(n: int, rng: Any) -> Columns:
 
 
 # Every kind as a change of `n` usual payments.
-_KINDS: dict[str, Callable[[int, Columns, Any], Columns]] = {
+_KINDS: dict[str, Callable[[int, ColumnValues, Any], ColumnValues]] = {
     "card testing": lambda n, _, rng: {
         "amount": rng.uniform(0.2, 1.5, size=n).round(2),
         "items": np.ones(n),
@@ -155,7 +155,7 @@ _KINDS: dict[str, Callable[[int, Columns, Any], Columns]] = {
 }
 
 
-def _by(n: int, *, purpose: str, channel: str) -> Columns:
+def _by(n: int, *, purpose: str, channel: str) -> ColumnValues:
     """One purpose and channel for all rows, and whether the card is there then."""
     return {
         "purpose": np.repeat(purpose, n),
@@ -170,7 +170,7 @@ def _moments(hour: np.ndarray, rng: Any) -> np.ndarray:
     return _START + (86_400 * day + 3_600 * hour).astype("timedelta64[s]")
 
 
-def _dicts(columns: Columns) -> Sequence[dict[str, Any]]:
+def _dicts(columns: ColumnValues) -> Sequence[dict[str, Any]]:
     """The rows as dicts of Python values, with None where a value is missing."""
     lists = {
         name: [None if value != value else value for value in column.tolist()]

@@ -17,12 +17,12 @@ from eqsep.errors import EqsepWarning
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
-_ALIKE = 0.02  # the share of new rows that may equal learnt ones in any table
-_FEWEST, _MOST_OF = 3, 0.9  # so many rows that are kept already are not chance
-_SURE = 0.01  # a probability below this is not chance
-_FEWEST_FAR = 5  # normal rows above the threshold: fewer may be the promised false alarms
-_TIMES = 5  # times the promised rate: more alarms among normal rows are not chance
-_FAR = 0.9  # a score above this means that no landmark is near, whatever the threshold
+_SHARE_BY_CHANCE = 0.02  # the share of new rows that may equal learnt ones in any table
+_REPEATED_ROWS, _REPEATED_SHARE = 3, 0.9  # so many rows that are kept already are not chance
+_CHANCE = 0.01  # a probability below this is not chance
+_FAR_ROWS = 5  # normal rows above the threshold: fewer may be the promised false alarms
+_TIMES_RATE = 5  # times the promised rate: more alarms among normal rows are not chance
+_FAR_SCORE = 0.9  # a score above this means that no landmark is near, whatever the threshold
 
 
 class Fitted(Protocol):
@@ -63,12 +63,12 @@ class Repeats:
         """
         kinds = self.kinds.values()
         n_found, n = sum(one.found for one in kinds), sum(one.checked for one in kinds)
-        return self.exceeds_chance or n_found >= max(_FEWEST, _MOST_OF * n)
+        return self.exceeds_chance or n_found >= max(_REPEATED_ROWS, _REPEATED_SHARE * n)
 
     @property
     def repeated_kinds(self) -> "dict[str, Repeats]":
         """The kinds of which more rows equal learnt ones than chance explains."""
-        enough = {name: one for name, one in self.kinds.items() if one.found >= _FEWEST}
+        enough = {name: one for name, one in self.kinds.items() if one.found >= _REPEATED_ROWS}
         return {name: one for name, one in enough.items() if one.exceeds_chance}
 
     @property
@@ -76,8 +76,8 @@ class Repeats:
         """Whether more of the checked rows were found than chance explains."""
         from scipy.stats import binom  # half a second: scoring does not wait for it
 
-        chance = self.by_chance + _ALIKE
-        return chance < 1 and float(binom.sf(self.found - 1, self.checked, chance)) < _SURE
+        chance = self.by_chance + _SHARE_BY_CHANCE
+        return chance < 1 and float(binom.sf(self.found - 1, self.checked, chance)) < _CHANCE
 
 
 def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
@@ -265,9 +265,9 @@ def check_new_threshold(model: Model, *, before: Model) -> list[Finding]:
 
 
 def _check_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> list[Finding]:
-    limit = _FAR if judged else min(model.threshold, _FAR)
+    limit = _FAR_SCORE if judged else min(model.threshold, _FAR_SCORE)
     far = model.score.residual(normal) > limit
-    if far.sum() < _FEWEST_FAR or far.mean() <= _TIMES * model.promise.false_alarm_rate:
+    if far.sum() < _FAR_ROWS or far.mean() <= _TIMES_RATE * model.promise.false_alarm_rate:
         return []
     hint, topic = "Fit again with all rows, these included.", ""
     if not judged:

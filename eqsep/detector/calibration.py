@@ -18,10 +18,10 @@ from eqsep.errors import EqsepWarning, ParameterError, UserError
 CONFIDENCE = 0.95  # of the interval shown for every model
 NO_PROMISE = "no promise was made"  # too few rows calibrate
 _LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count
-_ALLOWED = 0.01  # the share of normal rows that may be as much like the seen kinds
-_MOST_ALIKE = 1 / 3  # of the rows: if more seem to be anomalies, normal ones look like anomalies
-_TINY = 1e-12  # no score lies between this and 0
-_MANY = 10  # alarms needed at once: more are worth a warning
+_NORMAL_SHARE_ALIKE = 0.01  # the share of normal rows that may be as much like the seen kinds
+_ANOMALY_SHARE = 1 / 3  # of the rows: if more seem to be anomalies, normal ones look like anomalies
+_SMALLEST_SCORE = 1e-12  # no score lies between this and 0
+_ALARMS_WORTH_WARNING = 10  # alarms needed at once: more are worth a warning
 USUAL_RATES = tuple(float(f"{digit}e{power}") for power in range(-6, 0) for digit in (1, 2, 5))
 
 
@@ -243,7 +243,9 @@ class Calibration(schemas.Kept, WithoutCaches):
         ordered, first = np.unique(scores, return_index=True)
         as_high = from_the_top[first]
         positive = ordered > 0  # at 0, the least score, all are as high
-        highest = max(ordered[-1], _TINY) if len(ordered) else 0.5  # without scores, the threshold
+        highest = (
+            max(ordered[-1], _SMALLEST_SCORE) if len(ordered) else 0.5
+        )  # without scores, the threshold
         share = np.append(1.0, as_high[positive] / (self.n_units + 1))
         score = np.asarray(score, dtype=float)
         beyond = highest / np.maximum(score, highest)
@@ -319,10 +321,10 @@ def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float
     for level in _LEVELS:
         place = math.ceil(level * m)
         share = place / (m + 1)
-        alike = np.sum(likeness >= highest[place - 1]) - _ALLOWED * len(likeness)
+        alike = np.sum(likeness >= highest[place - 1]) - _NORMAL_SHARE_ALIKE * len(likeness)
         x = max(float(alike), 0.0) / share
         least = min(least, x - math.sqrt((1 - share) / share * (x + x**2 / m)))
-    return max(least, 0.0) if x <= _MOST_ALIKE * len(likeness) else 0.0
+    return max(least, 0.0) if x <= _ANOMALY_SHARE * len(likeness) else 0.0
 
 
 def rows_that_count(
@@ -353,13 +355,13 @@ def check_selection(chosen: np.ndarray, *, fdr: float, n_calibrating: int) -> li
     """A finding if no row was chosen because too few calibrate for a batch of this size."""
     n_rows = len(chosen)
     needed = alarms_needed(n_rows, fdr=fdr, n_calibrating=n_calibrating)
-    if not n_rows or chosen.any() or needed <= _MANY:
+    if not n_rows or chosen.any() or needed <= _ALARMS_WORTH_WARNING:
         return []
-    least, enough = 1 / (n_calibrating + 1), math.ceil(n_rows / (fdr * _MANY)) - 1
+    least, enough = 1 / (n_calibrating + 1), math.ceil(n_rows / (fdr * _ALARMS_WORTH_WARNING)) - 1
     message = (
         f"No row is selected. With {n_calibrating:,} held-out normal rows, the lowest p-value is "
         f"{least:.2g}, so at least {needed:,} of {n_rows:,} rows must score above all of them for "
-        f"any to be selected; with {enough:,} held-out rows, {_MANY} are enough."
+        f"any to be selected; with {enough:,} held-out rows, {_ALARMS_WORTH_WARNING} are enough."
     )
     hint = "Add normal rows, pass fewer rows at a time, or allow a higher fdr."
     return [Finding(CalibrationWarning, message, hint, {"topic": "none_selected"})]

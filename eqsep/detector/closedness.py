@@ -12,13 +12,13 @@ from eqsep.detector.model import NEW_NAME, Model
 from eqsep.tables.encodings import Category, Date, Number
 from eqsep.tables.reading import WRITERS, Column, Table
 
-_DAY = 86_400.0
-_INSIDE, _OUTSIDE = 31, 25  # values that are tried
+_SECONDS_A_DAY = 86_400.0
+_INNER_VALUES, _OUTER_VALUES = 31, 25  # values that are tried
 NEAR = 0.5  # ranges of the normal rows beyond them: who rings later rings late
-_NEAREST, _FARTHEST = 0.005, 5e5  # in ranges; NEAR is among the values that are tried
-_MOST_NAMES = 8
-_MOST_DRAWN = 5_000  # normal rows of a large table
-_BEYOND = np.geomspace(_NEAREST, _FARTHEST, _OUTSIDE).round(6)
+_NEAREST_RANGE, _FARTHEST_RANGE = 0.005, 5e5  # in ranges; NEAR is among the values that are tried
+_MAX_NAMES = 8
+_MAX_DRAWN_ROWS = 5_000  # normal rows of a large table
+_RANGES_BEYOND = np.geomspace(_NEAREST_RANGE, _FARTHEST_RANGE, _OUTER_VALUES).round(6)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def closedness_by_column(
 
 def varied_rows(table: Table) -> Table:
     """Some of the normal rows of a table, drawn at random: enough to see what is far out."""
-    return table.take(np.random.default_rng(0).permutation(table.n_rows)[:_MOST_DRAWN])
+    return table.take(np.random.default_rng(0).permutation(table.n_rows)[:_MAX_DRAWN_ROWS])
 
 
 def _vary(
@@ -130,7 +130,7 @@ def _vary(
         tried = np.vstack([tried, np.full(len(chosen), np.nan)])
         scores = _scores(model, Z, Column(column.name, learnt.reads, tried.ravel()), index)
         alarm = (scores > model.threshold).mean(axis=1)
-        middle = _OUTSIDE + _INSIDE // 2
+        middle = _OUTER_VALUES + _INNER_VALUES // 2
         ends = [
             _side("below", alarm[middle::-1], texts[middle::-1]),
             _side("above", alarm[middle:-1], texts[middle:]),
@@ -140,7 +140,7 @@ def _vary(
         found, place = column.names(truths=truths)
         counts = np.bincount(place, minlength=len(found))
         order = np.argsort(-counts, kind="stable")  # the most frequent names first
-        names = [found[i] for i in order if found[i] is not None][:_MOST_NAMES]
+        names = [found[i] for i in order if found[i] is not None][:_MAX_NAMES]
         has_missing, new = None in column.names()[0], [] if truths else [NEW_NAME]
         values = objects(np.repeat(objects([*names, *new, None]), len(chosen)))
         scores = _scores(model, Z, Column(column.name, "text", values), index)
@@ -166,17 +166,25 @@ def _numbers(
     """Values for each row, whose dates keep hour and weekday; their positions; their texts."""
     unit, there = learnt.reads, numbers[~np.isnan(numbers)]
     there = there if len(there) else np.array(learnt.number.knots or [0.0])  # those of anomalies
-    share = np.linspace(0, 1, _INSIDE)
+    share = np.linspace(0, 1, _INNER_VALUES)
     inside = np.quantile(there, share, method="nearest")
     low, high = float(inside[0]), float(inside[-1])
     width = (high - low) or abs(high) or 1.0
-    values = np.concatenate([low - width * _BEYOND[::-1], inside, high + width * _BEYOND])
-    far = _BEYOND / (1 + _BEYOND)
+    values = np.concatenate(
+        [low - width * _RANGES_BEYOND[::-1], inside, high + width * _RANGES_BEYOND]
+    )
+    far = _RANGES_BEYOND / (1 + _RANGES_BEYOND)
     position = np.concatenate([-far[::-1], share, 1 + far])
     tried = np.repeat(values[:, None], len(chosen), axis=1)
     if unit != "date":
         return tried, position, [WRITERS[unit](float(f"{value:.3g}")) for value in values.tolist()]
-    step = 7 * _DAY if width > 28 * _DAY else _DAY if width > 4 * _DAY else 1.0
+    step = (
+        7 * _SECONDS_A_DAY
+        if width > 28 * _SECONDS_A_DAY
+        else _SECONDS_A_DAY
+        if width > 4 * _SECONDS_A_DAY
+        else 1.0
+    )
     own = np.where(np.isnan(numbers[chosen]), low, numbers[chosen])
     tried = own + step * np.round((tried - own) / step)
     dates = [WRITERS[unit](value) for value in values.tolist()]
@@ -197,6 +205,6 @@ def _side(where: str, alarm: np.ndarray, texts: list[str]) -> End:
     first = int(quiet[-1]) + 1 if len(quiet) else 0
     if first in (0, len(texts)):  # learnt values ring too, or none does
         return End(where, float(alarm[-1]))
-    inside = len(texts) - _OUTSIDE
-    since = float(_BEYOND[first - inside]) if first >= inside else 0.0
+    inside = len(texts) - _OUTER_VALUES
+    since = float(_RANGES_BEYOND[first - inside]) if first >= inside else 0.0
     return End(where, float(alarm[-1]), texts[first], since)

@@ -91,7 +91,11 @@ class Config:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            name, value, least = field.name, getattr(self, field.name), _LEAST.get(field.name, 1)
+            name, value, least = (
+                field.name,
+                getattr(self, field.name),
+                _LOWEST.get(field.name, 1),
+            )
             is_number = isinstance(value, Real) and 0 <= float(value) < math.inf
             if isinstance(field.default, int):
                 is_whole = isinstance(value, Integral) and not isinstance(value, bool)
@@ -149,6 +153,10 @@ class Config:
             schemas.damaged(f"its config is invalid: {str(error).rstrip('.')}")
 
 
-_LEAST = {"n_landmarks": 2, "n_folds": 2, "few_anomalies": 0}  # of whole numbers; 1 for others
+_LOWEST = {
+    "n_landmarks": 2,
+    "n_folds": 2,
+    "few_anomalies": 0,
+}  # of whole numbers; 1 for others
 _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
 _defaults: list[Config] = []  # those of `Config.as_default` that are open

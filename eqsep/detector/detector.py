@@ -510,7 +510,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     @property
     def normal_(self) -> Any:
         """The label that was read as normal; None before the first label."""
-        labels = self._fitted("normal_").evidence.labels.labels
+        labels = self._fitted("normal_").evidence.labels.reader
         return None if labels is None else labels.normal
 
     @property

@@ -20,15 +20,15 @@ from eqsep.errors import quoted
 from eqsep.labels import RowLabels
 from eqsep.tables.reading import RowGroups, Table
 
-_CUTS, _FOLLOWING = (0.4, 0.6, 0.8), 0.2  # of all rows: before each cut, and after it
-_LAST = 0.1  # of all blocks: these show whether rows keep changing
-_MOST_ROWS, _LANDMARKS = 3000, 200  # of a small fit: normal rows, and as many anomalies
-_N_PERMUTATIONS, _LEVEL = 499, 0.01  # of the test, and the chance of a false alert
-_BROKEN = 1.5  # times the promised rate: more is worth an alert
-_MOVED = 3.0  # standard errors between the blocks before and after: more means that a column moves
-_FEWEST = 5  # blocks on either side of a cut
-_MOST_COLUMNS = 3
-_RESTARTS = 0.1  # of the steps from row to row: if more go back, rows are not in order
+_CUT_SHARES, _FOLLOWING_SHARE = (0.4, 0.6, 0.8), 0.2  # of all rows: before each cut, and after it
+_LAST_BLOCKS = 0.1  # of all blocks: these show whether rows keep changing
+_MAX_ROWS, _LANDMARKS = 3000, 200  # of a small fit: normal rows, and as many anomalies
+_N_PERMUTATIONS, _ALERT_CHANCE = 499, 0.01  # of the test, and the chance of a false alert
+_BROKEN_RATE = 1.5  # times the promised rate: more is worth an alert
+_ERRORS = 3.0  # standard ones between the blocks before and after: more means that it moves
+_BLOCKS_ASIDE = 5  # blocks on either side of a cut
+_MAX_COLUMNS = 3
+_RESTART_SHARE = 0.1  # of the steps from row to row: if more go back, rows are not in order
 
 
 def check_time(
@@ -40,7 +40,7 @@ def check_time(
     assert table.groups is not None
     found, time = _restarts(table.groups), table.groups.time
     normal, anomalous = (
-        np.sort(np.random.RandomState(0).permutation(np.flatnonzero(chosen))[:_MOST_ROWS])
+        np.sort(np.random.RandomState(0).permutation(np.flatnonzero(chosen))[:_MAX_ROWS])
         for chosen in (labels.code == 0, labels.code > 0)
     )
     small = replace(config, n_landmarks=min(_LANDMARKS, config.n_landmarks))
@@ -60,12 +60,12 @@ def check_time(
     rates = [
         rates_between(first, last)
         for first, last in _cuts(n_blocks)
-        if first >= 2 * _FEWEST and last - first >= _FEWEST  # blocks on either side
+        if first >= 2 * _BLOCKS_ASIDE and last - first >= _BLOCKS_ASIDE  # blocks on either side
     ]
     mean = np.mean(rates, axis=0) if rates else np.zeros(1 + _N_PERMUTATIONS)
     if not _is_broken(mean, rate=rate):
         return found
-    latest = rates_between(n_blocks - max(_FEWEST, int(_LAST * n_blocks)), n_blocks)
+    latest = rates_between(n_blocks - max(_BLOCKS_ASIDE, int(_LAST_BLOCKS * n_blocks)), n_blocks)
     columns = _moved(plan.encode(table.take(normal)), block, n_blocks, plan)
     which = f", most of all in column{'s' * (len(columns) != 1)} {quoted(columns)}"
     goes_on = _is_broken(latest, rate=rate)
@@ -97,8 +97,8 @@ def check_time(
 def _is_broken(rates: np.ndarray, *, rate: float) -> bool:
     """Whether the first rate far exceeds the promised one and the others, which are chance."""
     broken, by_chance = float(rates[0]), rates[1:]
-    is_chance = (1 + np.sum(by_chance >= broken - 1e-12)) / (1 + _N_PERMUTATIONS) > _LEVEL
-    return not is_chance and broken > _BROKEN * max(rate, float(by_chance.mean()))
+    is_chance = (1 + np.sum(by_chance >= broken - 1e-12)) / (1 + _N_PERMUTATIONS) > _ALERT_CHANCE
+    return not is_chance and broken > _BROKEN_RATE * max(rate, float(by_chance.mean()))
 
 
 def _rates_after(
@@ -144,7 +144,7 @@ def _blocks(groups: RowGroups, grouping: Grouping, rows: np.ndarray) -> tuple[np
 
 def _cuts(n_blocks: int) -> list[tuple[int, int]]:
     """The first block after each cut, and the first one beyond those that follow it."""
-    return [(int(cut * n_blocks), int((cut + _FOLLOWING) * n_blocks)) for cut in _CUTS]
+    return [(int(cut * n_blocks), int((cut + _FOLLOWING_SHARE) * n_blocks)) for cut in _CUT_SHARES]
 
 
 def _moved(Z: np.ndarray, block: np.ndarray, n_blocks: int, plan: Plan) -> list[str]:
@@ -157,12 +157,12 @@ def _moved(Z: np.ndarray, block: np.ndarray, n_blocks: int, plan: Plan) -> list[
         parts = means[:first], means[first:last]
         spread = sum(part.var(axis=0) / len(part) for part in parts)
         gap = np.abs(parts[0].mean(axis=0) - parts[1].mean(axis=0))
-        away += gap / np.sqrt(np.maximum(spread, 1e-12)) / len(_CUTS)
+        away += gap / np.sqrt(np.maximum(spread, 1e-12)) / len(_CUT_SHARES)
     names = plan.encoder.column_names
     farthest = np.zeros(len(names))
     np.maximum.at(farthest, plan.encoder.source, away)
-    order = np.argsort(-farthest, kind="stable")[:_MOST_COLUMNS].tolist()
-    return [names[j] for j in order if farthest[j] > _MOVED]
+    order = np.argsort(-farthest, kind="stable")[:_MAX_COLUMNS].tolist()
+    return [names[j] for j in order if farthest[j] > _ERRORS]
 
 
 def _only_moves(values: np.ndarray, time: np.ndarray) -> str:
@@ -170,7 +170,7 @@ def _only_moves(values: np.ndarray, time: np.ndarray) -> str:
     if values.dtype.kind == "f" and not np.isnan(values).any():
         for how, one in (("rises", values), ("falls", -values)):
             ordered = one[np.lexsort((one, time))]
-            ends = ordered[[int(cut * (len(ordered) - 1)) for cut in (0, *_CUTS, 1)]]
+            ends = ordered[[int(cut * (len(ordered) - 1)) for cut in (0, *_CUT_SHARES, 1)]]
             if (np.diff(ordered) >= 0).all() and (np.diff(ends) > 0).all():
                 return how
     return ""
@@ -181,7 +181,7 @@ def _restarts(groups: RowGroups) -> list[Finding]:
     order = np.argsort(groups.group, kind="stable")
     time, same = groups.time[order], np.diff(groups.group[order].astype(float)) == 0
     back = np.flatnonzero(same & (np.diff(time) < 0))
-    if not 0 < len(back) <= _RESTARTS * len(time):
+    if not 0 < len(back) <= _RESTART_SHARE * len(time):
         return []
     ends = np.flatnonzero(~same | (np.diff(time) < 0))
     first, last = time[np.append(0, ends + 1)], time[np.append(ends, len(time) - 1)]

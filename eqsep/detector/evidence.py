@@ -282,7 +282,7 @@ class Evidence(WithoutCaches):
         """The same with a kind renamed; if the new name exists, both kinds become one."""
         now = [new if kind == old else kind for kind in self.labels.kinds]
         kinds = tuple(dict.fromkeys(now))
-        labels = None if self.labels.labels is None else self.labels.labels.renamed(old, new)
+        reader = None if self.labels.reader is None else self.labels.reader.renamed(old, new)
         places = [0, *(1 + kinds.index(kind) for kind in now)]
         sums, weight, learnt = self._moved(places, n=1 + len(kinds))
         return replace(
@@ -292,7 +292,7 @@ class Evidence(WithoutCaches):
             learnt=learnt,
             held_out=self.held_out.renamed(old, new),
             kinds=self.kinds.renamed(old, new),
-            labels=replace(self.labels, kinds=kinds, labels=labels),
+            labels=replace(self.labels, kinds=kinds, reader=reader),
         )
 
     def trimmed(self, config: Config, *, slack: float = 1.0) -> "Evidence":

@@ -16,18 +16,18 @@ from eqsep.errors import ParameterError
 from eqsep.tables.encodings import Date, Number
 from eqsep.tables.reading import Column, Table
 
-_AT_ONCE = 256  # rows
-_ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it hold is rounding
-_LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
-_USUAL = 0.9  # of the kept normal rows: those with higher scores explain no alarm
-_NEAR = 50  # normal rows around a row
-_FEW = 0.1  # of them have a value as far out, if it is unusual
-_MOST = 0.5  # of the difference in score
-_SMALL = 0.1  # of it: a column with a usual value that adds less may be left out
+_ROWS_PER_PIECE = 256  # rows
+_ROUNDING = 1e-12  # of the largest value of a column: below, what windows hold is rounding
+_COLUMNS_ONE_BY_ONE = 32  # columns that are exchanged one by one; the nearer ones go together
+_USUAL_SHARE = 0.9  # of the kept normal rows: those with higher scores explain no alarm
+_NEIGHBOURS = 50  # normal rows around a row
+_UNUSUAL_SHARE = 0.1  # of them have a value as far out, if it is unusual
+_MAIN_SHARE = 0.5  # of the difference in score
+_MINOR_SHARE = 0.1  # of it: a column with a usual value that adds less may be left out
 COMBINED = (
     "most of the difference comes from values that are usual by themselves, but not together:"
 )
-_LEAST_SHOWN = 0.01  # of the difference in score: what adds less is not worth a line
+_SHOWN_SHARE = 0.01  # of the difference in score: what adds less is not worth a line
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Explanation:
     combined: bool = False  #: of an alarm: whether columns with unusual values add less than half
 
     def worth_a_line(self, digits: int = 3) -> tuple[Reason, ...]:
-        least = max(_LEAST_SHOWN * abs(self.score - self.base), 0.5 * 10**-digits)
+        least = max(_SHOWN_SHARE * abs(self.score - self.base), 0.5 * 10**-digits)
         return tuple(r for r in self.reasons if abs(r.contribution) >= least)
 
     def shown(self, digits: int = 3) -> tuple[tuple[Reason, ...], float | None]:
@@ -117,8 +117,8 @@ class Explainer:
             return Reason(names[j], value, normal, contribution=adds, usual=usual)
 
         out = []
-        for start in range(0, len(Z), _AT_ONCE):
-            rows = Z[start : start + _AT_ONCE]
+        for start in range(0, len(Z), _ROWS_PER_PIECE):
+            rows = Z[start : start + _ROWS_PER_PIECE]
             near, score, base, share = self._compared(rows, self._unknown(rows), self._high)
             reasons_of = self._reasons(rows, near, share, top=top)
             for i, (best, usual, combined) in enumerate(reasons_of):
@@ -156,15 +156,15 @@ class Explainer:
         column = np.unique(self.plan.encoder.source, return_inverse=True)[1]
         out = np.empty((len(Z), 2 * Z.shape[1]))
         none = np.zeros(len(self._normal[0]), dtype=bool)
-        for start in range(0, len(Z), _AT_ONCE):
-            rows = Z[start : start + _AT_ONCE]
+        for start in range(0, len(Z), _ROWS_PER_PIECE):
+            rows = Z[start : start + _ROWS_PER_PIECE]
             near, _, _, share = self._compared(rows, np.zeros(rows.shape, dtype=bool), none)
             gap = (rows - self._normal[0][near[:, 0]]).astype(float)
             length = np.zeros((len(rows), share.shape[1]))
             np.add.at(length.T, column, gap.T**2)
             added = np.sqrt(np.maximum(share, 0.0) / np.where(length > 0, length, 1.0))
             halves = _of_length_1(gap), _of_length_1(gap * added[:, column])
-            out[start : start + _AT_ONCE] = np.concatenate(halves, axis=1) / np.sqrt(2)
+            out[start : start + _ROWS_PER_PIECE] = np.concatenate(halves, axis=1) / np.sqrt(2)
         return out
 
     @cached_property
@@ -179,7 +179,9 @@ class Explainer:
     @cached_property
     def _high(self) -> np.ndarray:
         """Which of them score so high that they share the cause of an alarm next to them."""
-        return np.asarray(self._normal[1] > np.quantile(self._normal[1], _USUAL, method="higher"))
+        return np.asarray(
+            self._normal[1] > np.quantile(self._normal[1], _USUAL_SHARE, method="higher")
+        )
 
     @cached_property
     def _columns(self) -> np.ndarray:
@@ -251,9 +253,12 @@ class Explainer:
             counts = (adds > 0) & ~self._are_usual(row, around)
             total = np.maximum(adds, 0).sum()
             usual = self._are_usual(row, self._normal[0])
-            combined = np.maximum(adds[~usual], 0).sum() < _MOST * total
+            combined = np.maximum(adds[~usual], 0).sum() < _MAIN_SHARE * total
             order = np.argsort(-adds, kind="stable")
-            first, best = adds[order[0]], order[(counts | (adds >= _SMALL * total))[order]][:top]
+            first, best = (
+                adds[order[0]],
+                order[(counts | (adds >= _MINOR_SHARE * total))[order]][:top],
+            )
             if top >= len(adds) or not len(best) or adds.sum() - adds[best].sum() > first:
                 best = order[:top]
             yield best, usual, bool(combined)
@@ -262,14 +267,14 @@ class Explainer:
         """Which columns of a row are usual: a tenth of others are as high, and a tenth as low."""
         first = np.unique(self.plan.encoder.source, return_index=True)[1]
         far = np.minimum((others >= row).sum(axis=0), (others <= row).sum(axis=0))
-        return np.asarray(np.minimum.reduceat(far, first) >= max(_FEW * len(others), 1))
+        return np.asarray(np.minimum.reduceat(far, first) >= max(_UNUSUAL_SHARE * len(others), 1))
 
     def _compared(
         self, rows: np.ndarray, unknown: np.ndarray, without: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The normal rows nearby, nearest first, the scores of both, and what each column adds."""
         (normal, normal_scores), source = self._normal, self.plan.encoder.source
-        n_near, _ = min(_NEAR, int((~without).sum())), self._distances  # not in each thread
+        n_near, _ = min(_NEIGHBOURS, int((~without).sum())), self._distances  # not in each thread
         near = np.empty((len(rows), n_near), dtype=np.intp)
 
         def fill(some: slice) -> None:
@@ -299,7 +304,7 @@ def _texts(table: Table, j: int) -> list[str]:
         return ["missing" if text is None else text for text in column.texts()]
     source = next(one for one in table.columns if one.name == column.derived_from)
     size = np.abs(source.values)
-    least = _ROUNDED * size[np.isfinite(size)].max(initial=0.0)
+    least = _ROUNDING * size[np.isfinite(size)].max(initial=0.0)
     values = np.where(np.abs(column.values) <= least, 0.0, column.values)
     return ["missing" if value != value else f"{value:.6g}" for value in values.tolist()]
 
@@ -313,7 +318,7 @@ def _shares(
     gap = np.add.reduceat(np.abs(rows - normal).astype(float), first, axis=1)
     order = np.argsort(-gap, axis=1, kind="stable")
     rank = np.argsort(order, axis=1)
-    steps = min(len(columns), _LONGEST)
+    steps = min(len(columns), _COLUMNS_ONE_BY_ONE)
     turn = np.minimum(rank, steps - 1)[:, column]  # when each encoded column is exchanged
     n_differ = np.minimum((gap > 0).sum(axis=1), steps)[:, None]
     t = np.arange(steps + 1)

@@ -21,14 +21,14 @@ from eqsep.tables.reading import RowGroups, Table
 
 STEP = 100  # with 99, 199, … rows a rate in whole percents is met exactly, not only bounded
 NO_GROUPS = np.empty(0, dtype=np.uint64)
-_ALL = 2**64 - 1
-_ONE_IN = 25  # normal rows: one of so many may always be held out
-_GAP, _WIDE_GAP = 0.1, 0.25  # of a block next to a held-out one, without and with windows
-_SPARE = 5  # times as many groups as a rate needs are held out, if there are enough
-_FEWEST_ANOMALIES = 10  # labelled ones: fewer are not worth holding out
-_COMMON = 20  # rows of a kind: with fewer, none are held out
-_LUCK = 3.0  # standard deviations of what a share of many rows holds out
-_FEWEST_KIND_ROWS, _KIND_CELLS = 200, 200_000  # of a kind that are kept if rows are wide
+_MAX_HASH = 2**64 - 1
+_ROWS_A_HELD_OUT = 25  # normal rows: one of so many may always be held out
+_GAP, _WINDOW_GAP = 0.1, 0.25  # of a block next to a held-out one, without and with windows
+_SPARE_GROUPS = 5  # times as many groups as a rate needs are held out, if there are enough
+_MIN_ANOMALIES = 10  # labelled ones: fewer are not worth holding out
+_ROWS_OF_COMMON_KIND = 20  # rows of a kind: with fewer, none are held out
+_DEVIATIONS = 3.0  # standard deviations of what a share of many rows holds out
+_MIN_KIND_ROWS, _KIND_CELLS = 200, 200_000  # of a kind that are kept if rows are wide
 
 
 def usable(n: int) -> int:
@@ -38,20 +38,20 @@ def usable(n: int) -> int:
 
 def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
     """How many of `n` normal rows to hold out: a fifth; more of few, one in 25 of many."""
-    many = min(max(3999, n / _ONE_IN), config.max_held_out)
+    many = min(max(3999, n / _ROWS_A_HELD_OUT), config.max_held_out)
     most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
     return most if doubted else usable(most)
 
 
 def rows_to_hold_out(n: int, *, config: Config, doubted: bool = False) -> int:
     """The fewest normal rows from which `n` are held out; 0 if so many never are."""
-    sizes = (2 * n, 5 * n, _ONE_IN * n)
+    sizes = (2 * n, 5 * n, _ROWS_A_HELD_OUT * n)
     return next((k for k in sizes if n_held_out(k, config=config, doubted=doubted) >= n), 0)
 
 
 def n_held_out_anomalies(n: int, *, config: Config) -> int:
     """How many of `n` labelled anomalies to hold out: a tenth, at most 200, or none if n < 100."""
-    return min(n // 10, config.max_held_out_anomalies) if n // 10 >= _FEWEST_ANOMALIES else 0
+    return min(n // 10, config.max_held_out_anomalies) if n // 10 >= _MIN_ANOMALIES else 0
 
 
 def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:
@@ -88,7 +88,7 @@ class Grouping:
     # Times between which the blocks of the first fit lie, or none; later blocks have their mean
     # length.
     edges: tuple[float, ...] = ()
-    row_bound: int = _ALL  # of a held-out group, rows with a hash below this calibrate
+    row_bound: int = _MAX_HASH  # of a held-out group, rows with a hash below this calibrate
     gap: float = _GAP  # the share of a block next to a held-out one that is left out
 
     SCHEMAS: ClassVar = {
@@ -117,14 +117,18 @@ class Grouping:
         n_rows = len(groups.time) / len(np.unique(groups.group))
         n_blocks = 2 * math.sqrt(n_rows)
         if window is not None:
-            n_blocks = min(n_blocks, n_rows * _WIDE_GAP / window)
+            n_blocks = min(n_blocks, n_rows * _WINDOW_GAP / window)
         shares = np.linspace(0, 1, 1 + max(int(n_blocks), 2))
         edges = np.unique(np.quantile(groups.time, shares, method="lower"))
         if len(edges) < 3:
             raise UserError(
                 "Nearly all rows have the same time: pass times that differ, or leave the time out."
             )
-        return cls(groups.columns, tuple(edges.tolist()), gap=_GAP if window is None else _WIDE_GAP)
+        return cls(
+            groups.columns,
+            tuple(edges.tolist()),
+            gap=_GAP if window is None else _WINDOW_GAP,
+        )
 
     def units(self, groups: RowGroups, *, key: int, step: int = 0) -> np.ndarray:
         """A hash of the unit each row is held out with, or of the block `step` blocks later."""
@@ -158,7 +162,7 @@ class Grouping:
 
     def scaled(self, more: float) -> "Grouping":
         """The same for `more` times as many rows."""
-        return replace(self, row_bound=min(_ALL, int(self.row_bound / max(more, 1.0))))
+        return replace(self, row_bound=min(_MAX_HASH, int(self.row_bound / max(more, 1.0))))
 
     def split(self, groups: RowGroups, labels: RowLabels, *, key: int, bound: int) -> Split:
         """Which rows are learnt (all labelled anomalies), and which normal ones are held out."""
@@ -190,7 +194,7 @@ class Grouping:
 
 def n_held_out_groups(n: int, *, rate: float, config: Config) -> int:
     """How many of `n` groups to hold out: a fifth, or 5 times what the rate needs; at most half."""
-    return min(max(n // 5, math.ceil(_SPARE / rate - 1e-9) - 1), n // 2, config.max_held_out)
+    return min(max(n // 5, math.ceil(_SPARE_GROUPS / rate - 1e-9) - 1), n // 2, config.max_held_out)
 
 
 def groups_needed(rate: float) -> int:
@@ -286,7 +290,7 @@ class HoldOut:
             if population is None and len(rows) > n:
                 bounds[kind] = int(np.sort(row_hashes(rows, key=self.key))[n])
             elif population is not None and population.n_of_kind[kind] > n:
-                bounds[kind] = int(n / population.n_of_kind[kind] * _ALL)
+                bounds[kind] = int(n / population.n_of_kind[kind] * _MAX_HASH)
         return replace(self, kind_bounds=bounds)
 
     def split(self, table: Table, labels: RowLabels, *, encoder: Encoder) -> Split:
@@ -296,7 +300,7 @@ class HoldOut:
         if grouping is None or groups is None:
             return self._of_hashes(self.hashes(table, encoder=encoder), labels)
         found = grouping.split(groups, labels, key=self.key, bound=self.bound)
-        if grouping.row_bound < _ALL:  # some rows of a held-out group do not calibrate
+        if grouping.row_bound < _MAX_HASH:  # some rows of a held-out group do not calibrate
             own = self.hashes(table, encoder=encoder)
             held_out = found.held_out & (own < np.uint64(grouping.row_bound))
             return Split(found.learnt, held_out, found.hashes)
@@ -374,7 +378,7 @@ class Population:
 
 def n_kind_rows(n_columns: int, *, config: Config) -> int:
     """The most rows of a kind to keep: fewer if they are wide."""
-    for_width = max(_FEWEST_KIND_ROWS, _KIND_CELLS // max(n_columns, 1))
+    for_width = max(_MIN_KIND_ROWS, _KIND_CELLS // max(n_columns, 1))
     return min(config.max_kind_rows, for_width)
 
 
@@ -389,7 +393,7 @@ def _bounds(
     """The bounds of normal rows and, if these are doubted, of anomalies of common kinds."""
     doubted = doubted and not (labels.code == UNLABELLED).any()
     times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
-    common = [code for code in np.flatnonzero(times >= _COMMON).tolist() if doubted]
+    common = [code for code in np.flatnonzero(times >= _ROWS_OF_COMMON_KIND).tolist() if doubted]
     kinds = tuple(labels.kinds[code - 1] for code in common)
     anomalous, normal = hashes[np.isin(labels.code, common)], hashes[labels.code == 0]
     n_normal, n_anomalous = len(normal), len(anomalous)
@@ -411,4 +415,4 @@ def _bounds(
 
 def _share_bound(n_held: int, n: int) -> int:
     """The bound below which at least `n_held` of `n` hashes lie, but for bad luck."""
-    return int(min((n_held + _LUCK * math.sqrt(n_held)) / max(n, 1), 1.0) * _ALL)
+    return int(min((n_held + _DEVIATIONS * math.sqrt(n_held)) / max(n, 1), 1.0) * _MAX_HASH)

@@ -27,7 +27,7 @@ from eqsep.detector.evidence import Evidence, Gather, gather
 from eqsep.detector.model import Model
 from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.detector.runs import Windows
-from eqsep.detector.sources import Source, Summary, Wanted, seed_of
+from eqsep.detector.sources import Source, Summary, SummaryRequest, seed_of
 from eqsep.engine.backends import NUMPY, Backend
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
@@ -65,7 +65,7 @@ def fit(source: Source, settings: FitSettings, rng: np.random.RandomState) -> Le
     """The model that the rows of a source teach, under a plan that they decide or a given one."""
     plan = settings.plan
     summary = source.summary(
-        Wanted(
+        SummaryRequest(
             normal=settings.normal,
             config=settings.config,
             seed=seed_of(rng),
@@ -180,7 +180,7 @@ def rename(model: Model, old: str, new: str) -> Learned:
     known = model.evidence.labels
     if old not in model.kinds:
         raise UserError(f"{old!r} is not a seen kind: expected one of {list(model.kinds)}.")
-    normal = None if known.labels is None else known.labels.normal
+    normal = None if known.reader is None else known.reader.normal
     if not isinstance(new, str) or new in ("", normal, old):
         raise UserError(f"{new!r} cannot be the new name of the kind {old!r}.")
     return Learned(model.taught(model.evidence.renamed(old, new)))

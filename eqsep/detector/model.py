@@ -54,11 +54,11 @@ class Verdicts(NamedTuple):
 
 
 VERDICTS = Verdicts._fields
-_ENOUGH_HELD_OUT = 10  # anomalies: fewer measure nothing
-_MOST_VARIED = 500  # held-out rows with other dates
-_NEARLY = 0.9  # of the promised rate
+_ANOMALIES_TO_MEASURE = 10  # anomalies: fewer measure nothing
+_MAX_VARIED_ROWS = 500  # held-out rows with other dates
+_SHARE_OF_RATE = 0.9  # of the promised rate
 NEW_NAME = "(new name)"
-_FAR_OUT, _N_MADE_UP = 100.0, 50  # ranges of each column, and rows that are made up
+_RANGES_AWAY, _N_MADE_UP = 100.0, 50  # ranges of each column, and rows that are made up
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,7 +143,7 @@ class Model(WithoutCaches):
     @cached_property
     def classes(self) -> np.ndarray:
         """The two labels that `predict` returns, normal first."""
-        labels = self.evidence.labels.labels
+        labels = self.evidence.labels.reader
         classes = np.arange(2) if labels is None or labels.by_name else labels.classes
         if classes.dtype.kind == "f" and not (classes % 1).any():
             classes = classes.astype(int)  # floats only because a label was missing
@@ -165,7 +165,7 @@ class Model(WithoutCaches):
         mean = self.rank / (self.calibration.n_units + 1)  # with few rows, in large steps
         is_bound = self.plan.labels.doubts_calibration or self.promise.confidence is not None
         is_bound |= self.plan.holdout.grouping is not None
-        return is_bound or mean < _NEARLY * self.promise.false_alarm_rate
+        return is_bound or mean < _SHARE_OF_RATE * self.promise.false_alarm_rate
 
     @property
     def n_learnt(self) -> np.ndarray:
@@ -174,7 +174,7 @@ class Model(WithoutCaches):
 
     def check_dates(self, times: Collection[str] | None = None) -> list[Finding]:
         """A finding for each column of dates, or of `times`, by which later rows raise an alarm."""
-        encoder, rows = self.plan.encoder, self.evidence.held_out.normal[:_MOST_VARIED]
+        encoder, rows = self.plan.encoder, self.evidence.held_out.normal[:_MAX_VARIED_ROWS]
 
         def alarms(index: int, column: Column) -> float:
             moved, outputs = rows.copy(), encoder.source == index
@@ -197,7 +197,7 @@ class Model(WithoutCaches):
     def check_threshold(self) -> list[Finding]:
         """A finding if few anomalies, held out or learnt, or made-up rows exceed the threshold."""
         kernel, scores, of = self.plan.kernel, self.calibration.anomaly_scores, checks.HELD_OUT
-        if len(scores) < _ENOUGH_HELD_OUT:
+        if len(scores) < _ANOMALIES_TO_MEASURE:
             scores, of = self._scores_of(kernel.landmarks[~kernel.is_normal]), checks.LEARNT
         return checks.check_threshold(
             self.threshold,
@@ -224,7 +224,7 @@ class Model(WithoutCaches):
                 continue
             values = np.full(len(rows), None if learnt.reads == "boolean" else NEW_NAME, object)
             if not isinstance(learnt, Category):
-                number, far = learnt.number, _FAR_OUT * learnt.number.width
+                number, far = learnt.number, _RANGES_AWAY * learnt.number.width
                 values = rng.choice([number.knots[0] - far, number.knots[-1] + far], size=len(rows))
             column = Column(name, "text" if values.dtype == object else learnt.reads, values)
             rows[:, encoder.source == index] = encoder.encode_column(index, column)
@@ -370,9 +370,12 @@ class Model(WithoutCaches):
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; what was solved is one, so that all processes agree."""
-        judges, evidence = self.namer.judges, self.evidence
-        kinds = evidence.kinds.sorted() if judges is None else judges.examples
-        evidence = replace(evidence, kinds=kinds)
+        judges = self.namer.judges
+        return self.state_without_judges() | {"judges": None if judges is None else judges.state()}
+
+    def state_without_judges(self) -> dict[str, Any]:
+        """The same without what is grown on the rows of kinds when a name is first asked for."""
+        evidence = replace(self.evidence, kinds=self.evidence.kinds.sorted())
         return {
             "plan": self.plan,
             "evidence": evidence.state(),
@@ -380,7 +383,6 @@ class Model(WithoutCaches):
             "promise": self.promise,
             "solved": self.score.state(),
             "calibration": self.calibration,
-            "judges": None if judges is None else judges.state(),
             "caution": self.caution,
             "left_out": list(self.left_out),
             "label_column": self.label_column,
@@ -389,11 +391,11 @@ class Model(WithoutCaches):
 
     def known(self) -> dict[str, Any]:
         """What the model knows, whatever the order in which it was learnt."""
-        state = self.state()
-        for part in ("solved", "calibration", "judges"):
+        state = self.state_without_judges()
+        for part in ("solved", "calibration"):
             del state[part]
         del state["evidence"]["sums"]  # the hashes of rows stand for them, without rounding
-        labels = self.evidence.labels.labels
+        labels = self.evidence.labels.reader
         if labels is not None and labels.by_name:  # any other name is an anomaly, seen or forgotten
             state["evidence"]["labels"] = [str(labels.classes[0]), *self.kinds]
         return state

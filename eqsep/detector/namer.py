@@ -27,20 +27,20 @@ from eqsep.labels import OR, UNSEEN
 LIKE = 0.5  # above this likeness, an alarm gets the name of a kind with too few rows for a test
 COVERAGE = 0.95
 MARK = "*"  # after the name of a kind without a promise, in the text of a prediction set
-_NO_VOTE = 0.05  # added to shares of votes: no vote for a kind does not exclude it
-_NEAR = 0.3  # of the mean distance to the nearest row: closer rows are equally near
+_VOTE_FLOOR = 0.05  # added to shares of votes: no vote for a kind does not exclude it
+_NEAR_DISTANCE = 0.3  # of the mean distance to the nearest row: closer rows are equally near
 _FIRST_POWERS = np.array([1.0, 0.0])  # of votes and distances, before any row is seen
-_MOST_STEPS = 50  # of Newton's method
-_TIES = 1e-9
-_AT_ONCE = 256  # rows held as distances
-_COUNTED = 500  # examples by which sets are counted
+_MAX_STEPS = 50  # of Newton's method
+_TIE = 1e-9
+_ROWS_PER_PIECE = 256  # rows held as distances
+_COUNTED_EXAMPLES = 500  # examples by which sets are counted
 _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found several at a time
-_BARE = frozenset({"yes", "no", "y", "n", "true", "false"})
+_BARE_WORDS = frozenset({"yes", "no", "y", "n", "true", "false"})
 
 
 def kind_text(kind: str, column: str | None = None) -> str:
     """A kind as people read it: a bare "no" or number with its column, or else in quotes."""
-    if kind.casefold() not in _BARE and not kind.lstrip("-").replace(".", "", 1).isdigit():
+    if kind.casefold() not in _BARE_WORDS and not kind.lstrip("-").replace(".", "", 1).isdigit():
         return kind
     return repr(kind) if column is None else f"{column} = {kind}"
 
@@ -74,7 +74,7 @@ class KindProbability(schemas.Kept):
         finite = distance[np.isfinite(distance)]
         nearest = distance.min(axis=1, initial=np.inf)
         mean = nearest[np.isfinite(nearest)].mean() if np.isfinite(nearest).any() else 0.0
-        reach, far = float(_NEAR * mean) or 1.0, float(finite.max(initial=0.0)) or 1.0
+        reach, far = float(_NEAR_DISTANCE * mean) or 1.0, float(finite.max(initial=0.0)) or 1.0
         start = cls(prior=prior, powers=_FIRST_POWERS, reach=reach, far=far)
         weight = prior[code] / prior[code].mean()
         powers = _most_likely(start._terms(votes, distance), np.log(prior), code, weight)
@@ -87,7 +87,7 @@ class KindProbability(schemas.Kept):
     def _terms(self, votes: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """What the powers multiply, as logarithms.  -> (…, n_kinds, 2)"""
         near = -np.log(np.minimum(distance, self.far) + self.reach)
-        return np.stack([np.log(votes + _NO_VOTE), near], axis=-1)
+        return np.stack([np.log(votes + _VOTE_FLOOR), near], axis=-1)
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
@@ -107,14 +107,14 @@ def _most_likely(
         return float(penalty - weight @ np.log(np.maximum(own, 1e-300)))
 
     powers = _FIRST_POWERS
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         p = _softmax(prior + terms @ powers)
         mean = (p[..., None] * terms).sum(axis=1)
         slope = weight @ (mean - terms[rows, code]) + powers - _FIRST_POWERS
         weighted = (weight[:, None] * p)[..., None] * terms
         curvature = np.tensordot(weighted, terms, axes=([0, 1], [0, 1])) - mean.T * weight @ mean
         step, now = np.linalg.solve(curvature + np.eye(2), slope), loss(powers)
-        while loss(powers - step) > now and np.abs(step).max() > _TIES:
+        while loss(powers - step) > now and np.abs(step).max() > _TIE:
             step = step / 2
         powers = powers - step
         if np.abs(step).max() <= 1e-6:
@@ -268,7 +268,7 @@ class Judges(schemas.Kept, WithoutCaches):
             part[rows, self.fold] for part in self.votes_and_distances(self.examples.rows)
         )
         prior = [learnt.get(kind, 0.0) / self.examples.n_units(kind) for kind in self.sorted_kinds]
-        probability = KindProbability.fitted(votes, distance, code, prior=np.maximum(prior, _TIES))
+        probability = KindProbability.fitted(votes, distance, code, prior=np.maximum(prior, _TIE))
         unlike = np.stack([1 - probability(votes, distance), distance], axis=-1)
         own, least = unlike[rows, code], unlike.min(axis=1)
         return replace(self, unlike_own=own, unlike_all=least, probability=probability)
@@ -295,7 +295,7 @@ class Judges(schemas.Kept, WithoutCaches):
             _nearest_without(distances(rows[some]), starts, cells, nearest[some])
 
         steps = rows.size * len(cells) * self.max_near // self.n_folds
-        in_threads(fill, len(rows), steps=steps, most=_AT_ONCE)
+        in_threads(fill, len(rows), steps=steps, most=_ROWS_PER_PIECE)
         return self.trees.means(rows, self.shares, n_parts=self.n_folds), nearest
 
     @cached_property
@@ -322,11 +322,11 @@ class Judges(schemas.Kept, WithoutCaches):
         assert self.unlike_own is not None
         unit, total = float(self._prior.max()), float(self._weight.sum())
         tail = _Tail.of(self.unlike_own[:, 0], self._weight)(1 - probability)
-        return np.asarray((tail + unit) / (total + unit) > 1 - coverage + _TIES)
+        return np.asarray((tail + unit) / (total + unit) > 1 - coverage + _TIE)
 
     def promises(self, coverage: float) -> bool:
         """Whether there are enough examples to promise prediction sets with this coverage."""
-        return self.all_ranks.least <= 1 - coverage + _TIES
+        return self.all_ranks.least <= 1 - coverage + _TIE
 
     @cached_property
     def expected(self) -> NamesExpected:
@@ -335,7 +335,7 @@ class Judges(schemas.Kept, WithoutCaches):
         assert self.unlike_own is not None
         assert self.unlike_all is not None
         n = len(self.fold)
-        some, weight = np.arange(0, n, math.ceil(n / _COUNTED)), self._weight
+        some, weight = np.arange(0, n, math.ceil(n / _COUNTED_EXAMPLES)), self._weight
         votes, distance = (
             part[np.arange(len(some)), self.fold[some]]
             for part in self.votes_and_distances(self.examples.rows[some])
@@ -346,7 +346,7 @@ class Judges(schemas.Kept, WithoutCaches):
             members = probability >= 1 - COVERAGE
         members[np.arange(len(some)), probability.argmax(axis=1)] = True
         covered = members[np.arange(len(some)), self._code[some]]
-        right = self.unlike_own[:, 0] <= self.unlike_all[:, 0] + _TIES
+        right = self.unlike_own[:, 0] <= self.unlike_all[:, 0] + _TIE
         return NamesExpected(
             right=float(np.average(right, weights=weight)),
             covered=float(np.average(covered, weights=weight[some])),
@@ -523,7 +523,7 @@ class Namer(WithoutCaches):
         judged, ranks = self.judges(rows), self.judges.all_ranks
         probability = self._spread(judged.probability, missing=0.0)
         named, p = probability.argmax(axis=1), ranks(judged.unlike_all)
-        unseen = p <= max(rate, ranks.least) + _TIES
+        unseen = p <= max(rate, ranks.least) + _TIE
         if likeness is not None:
             few = np.append(self._n_units < rows_for(rate), False)
             unseen &= ~few[_most_like(likeness)]
@@ -558,7 +558,7 @@ class Namer(WithoutCaches):
         judged = self._known_judges(rows)
         probability = self._spread(judged.probability, missing=0.0)
         if by_kind:
-            members = self._p_values(judged) > 1 - coverage + _TIES
+            members = self._p_values(judged) > 1 - coverage + _TIE
         else:
             likely = self._known_judges.is_likely(judged.probability, coverage=coverage)
             members = self._spread(likely, missing=0.0) > 0

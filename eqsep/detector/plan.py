@@ -89,7 +89,7 @@ class LabelScheme(schemas.Kept):
 
 def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
     """Refuse the labels of a first fit that are more likely a mistake than a choice."""
-    if given and labels.labels is None:
+    if given and labels.reader is None:
         raise UserError(
             "All labels are missing.",
             hint="Pass y=None to learn all rows as normal, or check where the labels were lost.",

@@ -31,7 +31,7 @@ TableBatches = Iterator[tuple[Table, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class SummaryRequest:
     """What a fit asks for in a summary."""
 
     normal: Any  # the label of normal rows, if it was named
@@ -87,8 +87,8 @@ class Summary:
         )
 
     def population(self, labels: RowLabels, sampled: RowLabels) -> Population | None:
-        """How many rows there are of each label, given those of the sample; None if it is all."""
-        if self.is_whole:
+        """How many rows there are of each label; None if no more are known than the sample."""
+        if self.labels is self.sampled:
             return None
         codes, kinds = labels.code, enumerate(labels.kinds, 1)
         usual = (float(self.counts[codes <= 0].sum()), int((sampled.code <= 0).sum()))
@@ -102,7 +102,7 @@ class Summary:
 class Source(Protocol):
     """Rows to fit to."""
 
-    def summary(self, wanted: Wanted) -> Summary:
+    def summary(self, wanted: SummaryRequest) -> Summary:
         """The labels of all rows, and a sample of the rows."""
 
     def total(self, gather: Gather) -> Evidence:
@@ -116,7 +116,7 @@ class RowsInMemory:
     table: Table
     y: Any  # 0 and 1 or names of kinds; None where nothing is known
 
-    def summary(self, wanted: Wanted) -> Summary:
+    def summary(self, wanted: SummaryRequest) -> Summary:
         return Summary.of_rows(self.table, self.y, normal=wanted.normal)
 
     def total(self, gather: Gather) -> Evidence:
@@ -129,7 +129,7 @@ class BatchesReadTwice:
 
     batches: Batches
 
-    def summary(self, wanted: Wanted) -> Summary:
+    def summary(self, wanted: SummaryRequest) -> Summary:
         phase("reading")
         tally = Tally(normal=wanted.normal, config=wanted.config, seed=wanted.seed)
         tally.read(self.batches, labels_alone=wanted.labels_alone)
@@ -152,7 +152,7 @@ class BatchesReadOnce:
         self._first: tuple[Table, Any] | None = None
         self._config = Config()
 
-    def summary(self, wanted: Wanted) -> Summary:
+    def summary(self, wanted: SummaryRequest) -> Summary:
         phase("reading")
         first: list[tuple[Table, Any]] = []
         n_rows, size = 0, 1
@@ -176,6 +176,29 @@ class BatchesReadOnce:
             evidence = evidence + gather(table, y, known=evidence.labels)
             evidence = evidence.trimmed(self._config, slack=2.0)
         return evidence.trimmed(self._config)
+
+
+@dataclass(frozen=True)
+class SampledBefore:
+    """A source whose rows were counted and sampled before, on the way to their types, say."""
+
+    source: Source
+    counts: Counter[Any]  # of each label, None where it is missing
+    sample: LabelledRows[Table]
+    is_whole: bool
+    given: bool = True  # whether rows have labels
+
+    def summary(self, wanted: SummaryRequest) -> Summary:
+        return Summary.of_labels(
+            self.counts,
+            normal=wanted.normal,
+            given=self.given,
+            sample=None if wanted.labels_alone else self.sample,
+            is_whole=self.is_whole,
+        )
+
+    def total(self, gather: Gather) -> Evidence:
+        return self.source.total(gather)
 
 
 def source_of(batches: Batches) -> Source:

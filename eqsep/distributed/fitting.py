@@ -8,7 +8,7 @@ from typing import Any
 
 from eqsep.detector.detector import Detector
 from eqsep.detector.evidence import Evidence, Gather
-from eqsep.detector.sources import Summary, Tally, Wanted, no_rows, read, with_columns
+from eqsep.detector.sources import Summary, SummaryRequest, Tally, no_rows, read, with_columns
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.units import Units, total, units_of
 from eqsep.errors import ParameterError, quoted
@@ -69,7 +69,7 @@ class RowsOnCluster:
     cpus: float = 1  # of a task
     grouped: Callable[[Batches], Batches] = with_columns  # adds the columns of groups and times
 
-    def summary(self, wanted: Wanted) -> Summary:
+    def summary(self, wanted: SummaryRequest) -> Summary:
         work = partial(_tally, wanted=wanted, grouped=self.grouped)
         tally = total(self.units, work, Tally.merge, cpus=self.cpus)
         if tally is None:
@@ -84,7 +84,7 @@ class RowsOnCluster:
 
 
 def _tally(
-    batches: Batches, number: int, *, wanted: Wanted, grouped: Callable[[Batches], Batches]
+    batches: Batches, number: int, *, wanted: SummaryRequest, grouped: Callable[[Batches], Batches]
 ) -> Tally | None:
     """The labels of a unit, and a sample of its rows."""
     tally = Tally(normal=wanted.normal, config=wanted.config, seed=[wanted.seed, number])

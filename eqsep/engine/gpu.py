@@ -5,14 +5,16 @@ kernel values, from 0 to 1, are rounded to 1 / 32,512 and written in two digits 
 """
 
 import math
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from eqsep.arrays import is_foreign
 from eqsep.engine.loops import mean_of_powers
+from eqsep.engine.trees import Trees
 
 SUMMED_AT_ONCE = 2**16  # rows: their sums of products of digits stay below 2^31
 SCORED_AT_ONCE = 2**20  # rows
@@ -43,6 +45,16 @@ class Form(NamedTuple):
     rate: float
     degree: int = 1
     powers: tuple[int, ...] = (1,)
+
+
+class SummedKernel(Protocol):
+    """A kernel whose values at landmarks are summed on a GPU."""
+
+    def digits_at(self, C: Any) -> Callable[[Any, Any], Any]:
+        """The function (X, scale) -> k(X, C) times each row's scale, as digits."""
+
+    def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
+        """The function X -> Σ_j a_j k(X, c_j)."""
 
 
 def values(X: Any, C: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
@@ -136,7 +148,7 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def summed(
-    kernel: Any, landmarks: Any, X: Any, target: np.ndarray, weight: np.ndarray
+    kernel: SummedKernel, landmarks: Any, X: Any, target: np.ndarray, weight: np.ndarray
 ) -> tuple[Any, Any]:
     """Σ w k kᵀ and Σ w t k in double precision, of values, weights and targets as digits."""
     import torch
@@ -169,7 +181,7 @@ def _sent(array: np.ndarray, device: Any) -> Any:
     return here.to(device, non_blocking=True)
 
 
-def combined(kernel: Any, landmarks: Any, X: Any, coef: Any) -> Any:
+def combined(kernel: SummedKernel, landmarks: Any, X: Any, coef: Any) -> Any:
     """Σ_j a_j k(x, c_j) of each row.  (n, d) -> (n,)"""
     import torch
 
@@ -207,7 +219,7 @@ def _over_tiles(  # pragma: no cover  needs a GPU
     program[grid](xt, ct, *places, *numbers, *known, num_warps=_WARPS)
 
 
-def votes(trees: Any, X: Any, of_leaf: Any) -> Any:
+def votes(trees: Trees, X: Any, of_leaf: Any) -> Any:
     """The mean over trees of the number of the leaf in which a row ends.  (n, d) -> (n,)"""
     import torch
 

@@ -48,8 +48,10 @@ class KeyTable:
         return added[: len(self) - n]
 
 
-_BYTE, _HALF, _LAST, _ALMOST, _FULL = (np.uint64(n) for n in (8, 32, 56, 63, 64))  # bits
-_NEXT, _EIGHTH, _WITHIN = np.uint64(1), np.uint64(3), np.uint64(7)
+_BYTE, _HALF_WORD, _LAST_BYTE, _WORD_BUT_ONE, _WHOLE_WORD = (
+    np.uint64(n) for n in (8, 32, 56, 63, 64)
+)  # bits
+_NEXT, _EIGHTH, _WITHIN_WORD = np.uint64(1), np.uint64(3), np.uint64(7)
 
 
 @compiled
@@ -60,17 +62,17 @@ def _mix_texts(offsets: Any, data: Any, words: Any, factors: Any, out: Any) -> N
         a, b, word, shift = out[i, 0], out[i, 1], np.uint64(0), np.uint64(0)
         at = first >> _EIGHTH
         if n < _BYTE and at + _NEXT < np.uint64(words.shape[0]):  # most texts: out of two words
-            shift = (first & _WITHIN) << _EIGHTH
-            word = (words[at] >> shift) | ((words[at + _NEXT] << _NEXT) << (_ALMOST - shift))
+            shift = (first & _WITHIN_WORD) << _EIGHTH
+            word = (words[at] >> shift) | ((words[at + _NEXT] << _NEXT) << (_WORD_BUT_ONE - shift))
             word &= (_NEXT << (n << _EIGHTH)) - _NEXT
         else:
             for j in range(offsets[i], offsets[i + 1]):
                 word |= np.uint64(data[j]) << shift
                 shift += _BYTE
-                if shift == _FULL:
+                if shift == _WHOLE_WORD:
                     a, b = _left(a, word, factors[0]), _right(b, word, factors[1])
                     word, shift = np.uint64(0), np.uint64(0)
-        word |= n << _LAST
+        word |= n << _LAST_BYTE
         out[i, 0], out[i, 1] = _left(a, word, factors[0]), _right(b, word, factors[1])
 
 
@@ -85,7 +87,7 @@ def _mix_words(words: Any, factors: Any, out: Any) -> None:
 @shared
 def _left(a: Any, word: Any, factor: Any) -> Any:
     a = (a ^ word) * factor
-    return a ^ (a >> _HALF)
+    return a ^ (a >> _HALF_WORD)
 
 
 @shared

@@ -314,8 +314,9 @@ class TensorMap:
 
     def evaluate(self, X: Any, coef: Any) -> Any:
         """f(x) = Σ_j a_j k(x, c_j) of each row.  (n, d) -> (n,)"""
-        if self._is_fast(X):
-            return gpu.combined(self.kernel, self.landmarks, X, coef)
+        kernel = self._kernel_on_gpu(X)
+        if kernel is not None:
+            return gpu.combined(kernel, self.landmarks, X, coef)
         xp = namespace(X)
         coef = xp.astype(coef, self.landmarks.dtype, copy=False)
         return xp.concat([k @ coef for _, k in self.chunks(X, most=CACHED_ROWS)], axis=0)
@@ -324,8 +325,9 @@ class TensorMap:
         self, X: Any, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
     ) -> Statistics:
         """The sums over rows with the weight `total`, in double precision."""
-        if self._is_fast(X):
-            sums = gpu.summed(self.kernel, self.landmarks, X, target, weight)
+        kernel = self._kernel_on_gpu(X)
+        if kernel is not None:
+            sums = gpu.summed(kernel, self.landmarks, X, target, weight)
             return Statistics(*sums, weight=total)
         xp, m = namespace(X), self.landmarks.shape[0]
         double = {"dtype": xp.float64, "device": device(X)}
@@ -340,8 +342,9 @@ class TensorMap:
             moment += k.T @ pull[rows]
         return Statistics(gram, moment, total)
 
-    def _is_fast(self, X: Any) -> bool:
-        return gpu.is_fast(X) and isinstance(self.kernel, LocalKernel)
+    def _kernel_on_gpu(self, X: Any) -> LocalKernel | None:
+        """The kernel, if `gpu` can sum its values at these rows."""
+        return self.kernel if gpu.is_fast(X) and isinstance(self.kernel, LocalKernel) else None
 
 
 def pieces_on(where: Any, X: Any) -> Iterator[Any]:

@@ -411,7 +411,7 @@ _PIECES: dict[str, Codec] = {
     "kernels.PairwiseKernel": _kernel({"metric": word(*PAIRWISE), "params": _SETTINGS}),
     "solvers.BFGS": RecordCodec("eqsep.solvers", _SOLVER),
     "solvers.LBFGS": RecordCodec("eqsep.solvers", _SOLVER | {"memory": WHOLE}),
-    "labels.Labels": RecordCodec(
+    "labels.LabelReader": RecordCodec(
         "eqsep.labels", {"classes": schemas.CLASSES, "kinds": _KINDS, "by_name": schemas.FLAG}
     ),
     "separators.Frame": RecordCodec(
@@ -458,7 +458,7 @@ _KERNEL = {
     "chunk_size": WHOLE,
     "kernel_": instance(*_KERNELS),
     "landmarks_": array_of("m", "d"),
-    "labels_": instance("labels.Labels"),
+    "labels_": instance("labels.LabelReader"),
 }
 DETECTOR = "detector.Detector"
 ESTIMATORS: dict[str, Codec] = {

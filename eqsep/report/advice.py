@@ -7,7 +7,7 @@ from eqsep.checks import CAUTIONS, DoubtedThresholdWarning, Finding, LeakingColu
 from eqsep.detector import Detector
 from eqsep.detector.namer import kind_text
 from eqsep.errors import Message
-from eqsep.report.learnt import Learnt
+from eqsep.report.learnt import LearntSummary
 from eqsep.report.measured import FoundKind, Measured
 from eqsep.report.reasons import ColumnVerdict
 
@@ -50,7 +50,7 @@ class Advice:
 def answer(  # noqa: PLR0913  what is known of a detector, and how to say it
     detector: Detector,
     *,
-    learnt: Learnt,
+    learnt: LearntSummary,
     measured: Measured,
     columns: Sequence[ColumnVerdict],
     findings: Sequence[Finding] = (),
@@ -140,7 +140,7 @@ def _near_chance(measured: Measured) -> Iterator[Step]:
         yield Step(NEAR_CHANCE, why)
 
 
-def _labels(learnt: Learnt, measured: Measured) -> Iterator[Step]:
+def _labels(learnt: LearntSummary, measured: Measured) -> Iterator[Step]:
     """Labels of kinds that are hardly ranked above normal rows, or of any anomalies at all."""
     near = _those_near_chance({one.kind: one for one in measured.unseen})
     if near and not measured.doubted:
@@ -168,7 +168,7 @@ def _is_near_chance(one: FoundKind) -> bool:
     return one.rows >= _MIN_MEASURED_ROWS and ends and precision.low <= _NEAR_CHANCE_RATIO * chance
 
 
-def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]:
+def _promise(detector: Detector, learnt: LearntSummary, words: Words) -> Iterator[Step]:
     """What breaks the promise: rows in runs, rows that change over time, too few rows."""
     caution = detector.caution_
     if caution is not None:
@@ -182,7 +182,7 @@ def _promise(detector: Detector, learnt: Learnt, words: Words) -> Iterator[Step]
         yield Step("Add normal rows", why)
 
 
-def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
+def _few_rows(learnt: LearntSummary, measured: Measured) -> Iterator[Step]:
     """Seen kinds with so few rows that none is left to measure."""
     found = {one.kind for one in measured.seen}
     few = {kind: learnt.counts[kind] for kind in learnt.seen if learnt.counts.get(kind)}
@@ -196,7 +196,7 @@ def _is_much(share: float, one: FoundKind) -> bool:
     return share >= _GAIN and share * one.rows >= _GAINED
 
 
-def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Iterator[Step]:
+def _luck(learnt: LearntSummary, measured: Measured, kinds: Sequence[FoundKind]) -> Iterator[Step]:
     """A copy with a threshold so unlike the model's that its shares say little of the model."""
     copy = next((one.threshold for one in measured.promises if one.rate == learnt.rate), None)
     enough = [one for one in kinds if one.rows >= _MIN_MEASURED_ROWS]
@@ -214,7 +214,7 @@ def _luck(learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind]) -> Ite
 
 
 def _more_alarms(
-    learnt: Learnt, measured: Measured, kinds: Sequence[FoundKind], advised: float | None
+    learnt: LearntSummary, measured: Measured, kinds: Sequence[FoundKind], advised: float | None
 ) -> Iterator[Step]:
     """A higher rate of false alarms, the one that a warning names, if it catches much more."""
     usual = {rate for one in kinds for rate in one.caught_at if learnt.rate < rate <= _MAX_RATE}
@@ -237,7 +237,7 @@ def _more_alarms(
         return
 
 
-def _misses(learnt: Learnt, missed: Sequence[FoundKind]) -> Iterator[Step]:
+def _misses(learnt: LearntSummary, missed: Sequence[FoundKind]) -> Iterator[Step]:
     """What is known of kinds that are mostly missed, where no other step helps."""
 
     def figures(one: FoundKind) -> str:
@@ -256,7 +256,7 @@ def _misses(learnt: Learnt, missed: Sequence[FoundKind]) -> Iterator[Step]:
         yield Step("Expect misses, or look for other columns", why)
 
 
-def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:
+def _unmeasured(learnt: LearntSummary, measured: Measured) -> Iterator[Step]:
     """Unseen kinds that were not measured."""
     if not measured.unseen and len(learnt.seen) > 1:
         yield Step(

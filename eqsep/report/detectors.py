@@ -13,7 +13,7 @@ from eqsep.detector.namer import kind_text
 from eqsep.errors import UserError
 from eqsep.labels import WITHOUT
 from eqsep.report.advice import Advice, Words, answer
-from eqsep.report.learnt import Learnt, learnt_by
+from eqsep.report.learnt import LearntSummary, learnt_by
 from eqsep.report.measured import (
     LaterRows,
     LaterShares,
@@ -69,7 +69,7 @@ class DetectorReport:
 
     title: str
     answer: Advice  #: What is caught, what is not, and what to do next.
-    learnt: Learnt
+    learnt: LearntSummary
     measured: Measured
     note: str  #: Which rows were measured on.
     alarms: tuple[ExplainedAlarm, ...]  #: Among the held-out rows.

@@ -13,7 +13,7 @@ _WORDS |= {"text": "names", "boolean": "yes or no"}
 
 
 @dataclass(frozen=True)
-class Learnt:
+class LearntSummary:
     """A fitted detector in a few words and numbers."""
 
     normal: str  # the label of normal rows
@@ -47,7 +47,7 @@ class Learnt:
         return sum(self.counts.values())
 
 
-def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
+def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> LearntSummary:
     """What a fitted detector has learnt from so many rows of each kind."""
     model = detector.model_
     plan, calibration, promise = model.plan, model.calibration, model.promise
@@ -57,7 +57,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     doubted = WITHOUT
     if rows.get(normal):
         doubted = "not labelled anomalous" if rows.get(WITHOUT) else f"labelled {normal}"
-    return Learnt(
+    return LearntSummary(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
@@ -78,7 +78,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         calibrating=len(calibration.scores) - calibration.n_left_out,
         left_out=calibration.n_left_out,
         **dict(zip(("shaping", "held", "between"), divided_rows(model, counts), strict=True)),
-        labelled=model.evidence.labels.labels is not None,
+        labelled=model.evidence.labels.reader is not None,
         threshold=model.threshold,
     )
 
@@ -99,7 +99,7 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     model = detector.model_
     reading = model.plan.labels
     labelled, without = counts.get(normal, 0), counts.get(WITHOUT, 0)
-    if model.evidence.labels.labels is None:  # counted as normal, and not labelled so
+    if model.evidence.labels.reader is None:  # counted as normal, and not labelled so
         labelled, without = 0, labelled + without
     rows = {f"labelled {normal}": labelled, WITHOUT: without}
     doubted = "doubted: some may be anomalies"

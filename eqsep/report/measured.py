@@ -20,7 +20,7 @@ from eqsep.evaluation.promises import (
     kept_promises,
 )
 from eqsep.labels import WITHOUT
-from eqsep.report.learnt import Learnt
+from eqsep.report.learnt import LearntSummary
 from eqsep.tables.reading import Table, read_table
 
 _RESAMPLES = 300
@@ -144,7 +144,7 @@ class Workload:
         return self.false_alarms / self.alarms if self.alarms else 0.0
 
 
-def workload(learnt: Learnt, measured: Measured) -> Workload | None:
+def workload(learnt: LearntSummary, measured: Measured) -> Workload | None:
     """The alarms in a thousand rows, at the model's threshold; None if no rate is promised."""
     # The copy's false alarms are counted at its own threshold, so the promised rate is used.
     own = [(one.verdict, one.measured) for one in measured.promises if one.rate == learnt.rate]

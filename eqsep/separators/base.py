@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.arrays import check_weight, is_foreign, to_numpy, validate_rows
 from eqsep.errors import ParameterError, UserError
-from eqsep.labels import Labels, read_labels
+from eqsep.labels import LabelReader, read_labels
 
 MERGED_ROWS = 10_000
 
@@ -44,7 +44,7 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows classified right, as normal or anomalous, whatever their kind."""
         by_name = self.classes_.dtype.kind in "US"
-        is_anomaly = Labels(self.classes_, self.classes_[1:], by_name).encode(y)
+        is_anomaly = LabelReader(self.classes_, self.classes_[1:], by_name).encode(y)
         alarm = to_numpy(self.decision_function(X) > 0)
         return float(accuracy_score(is_anomaly, alarm, sample_weight=sample_weight))
 

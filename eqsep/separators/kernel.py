@@ -17,7 +17,7 @@ from eqsep.engine import nystroem
 from eqsep.engine.kernels import Kernel, as_kernel
 from eqsep.engine.nystroem import Statistics
 from eqsep.errors import UserError, UserTypeError
-from eqsep.labels import Labels, column, may_be_normal, read_labels
+from eqsep.labels import LabelReader, column, may_be_normal, read_labels
 from eqsep.separators.base import Separator, check_both_classes
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.tables.batches import (
@@ -274,7 +274,7 @@ class KernelEqualitySeparator(Separator):
             )
 
     def _piece(
-        self, X: Any, y: Any, sample_weight: Any, labels: Labels
+        self, X: Any, y: Any, sample_weight: Any, labels: LabelReader
     ) -> tuple[Any, np.ndarray, np.ndarray]:
         """Rows, 1.0 where anomalous, and their weights, without rows of weight 0."""
         is_anomaly = labels.encode(y)
@@ -337,7 +337,7 @@ class KernelEqualitySeparator(Separator):
         total = np.array([weight[is_anomaly == 0].sum(), weight[is_anomaly == 1].sum()])
         return self._map.statistics(X, target, weight, total=total)
 
-    def _record(self, sums: Statistics, labels: Labels) -> Self:
+    def _record(self, sums: Statistics, labels: LabelReader) -> Self:
         self.coef_, self.labels_, self.classes_ = sums.solve(self.alpha), labels, labels.classes
         self.gram_, self.moment_, self.weight_sum_ = sums.gram, sums.moment, sums.weight
         return self

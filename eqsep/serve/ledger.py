@@ -171,14 +171,12 @@ def _read_file(connection: Connection, number: int) -> Model:
 
 def digest(model: Model) -> str:
     """A hash of all that a model has learnt: equal for equal bits."""
-    state = model.state()
-    del state["judges"]  # grown on the rows of kinds when a name is first asked for
-    return state_hash(state)
+    return state_hash(model.state_without_judges())
 
 
 def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
     """Labels as the model knows them: its own normal one, or its numbers."""
-    known = model.evidence.labels.labels
+    known = model.evidence.labels.reader
     if known is None or known.by_name:
         normal = NORMAL if known is None else known.classes[0]
         return [normal if label == NORMAL else label for label in labels]

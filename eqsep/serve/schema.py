@@ -1,4 +1,4 @@
-"""The tables of the store. Their first form and every change since are in `migrations`."""
+"""The tables of the store. Changes to them since the first release are in `migrations`."""
 
 from typing import Any
 

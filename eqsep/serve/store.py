@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import exc
 from sqlalchemy.sql.dml import UpdateBase
 
@@ -40,7 +41,7 @@ class Unavailable(UserError):
 
 
 class Store:
-    """A database, by its URL for SQLAlchemy; an older or empty one gets the tables of `schema`."""
+    """A database, by its URL for SQLAlchemy; an empty one gets the tables of `schema`."""
 
     def __init__(self, url: str) -> None:
         self.engine = _engine(url)
@@ -208,6 +209,12 @@ def _migrate(engine: sa.Engine) -> None:
             else:
                 schema.metadata.create_all(connection)
                 command.stamp(config, "head")
+    except CommandError as error:  # a revision that is not among the migrations
+        engine.dispose()
+        raise UserError(
+            f"A newer eqsep wrote the database {engine.url.render_as_string()}: {error}. Install "
+            f"that eqsep, or use another database."
+        ) from error
     except exc.DBAPIError as error:
         raise UserError(
             f"Cannot use the database {engine.url.render_as_string()}: {error.orig}. Expected a "

@@ -65,6 +65,6 @@ class Asked(BaseModel):
 
 
 # Types of fields and parameters.
-Number = Annotated[int, Field(ge=0, le=LARGEST)]
+WholeNumber = Annotated[int, Field(ge=0, le=LARGEST)]
 Text = Annotated[str, Field(max_length=MOST_VALUE), AfterValidator(value)]
-Note = Annotated[str, Field(max_length=MOST_NOTE)]
+NoteText = Annotated[str, Field(max_length=MOST_NOTE)]

@@ -25,7 +25,7 @@ from eqsep.engine.nystroem import KernelMap, Report, Statistics, choose_landmark
 from eqsep.tables.encoder import Encoder, Packing
 
 _MIDDLE_POWER = 4  # the power of the kernel that has the bandwidth of the config
-_MOST_CAUTIOUS = 10.0  # times the penalty, where few anomalies are labelled among doubted rows
+_MAX_CAUTION = 10.0  # times the penalty, where few anomalies are labelled among doubted rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,7 +80,7 @@ class KernelTerm(Term, WithoutCaches):
     def solve(self, learnt: LearntSums) -> "KernelFunction":
         """(G + alpha I) a = r; alpha grows where few anomalies are labelled among doubted rows."""
         own, config = learnt.of_terms[self.name], learnt.config
-        caution = min(max(config.few_anomalies / max(learnt.n_anomalies, 1.0), 1.0), _MOST_CAUTIOUS)
+        caution = min(max(config.few_anomalies / max(learnt.n_anomalies, 1.0), 1.0), _MAX_CAUTION)
         alpha = config.alpha * (caution if learnt.doubted else 1.0)
         return KernelFunction(solve_ridge(own.symmetric["gram"], own.by_class["moment"], alpha))
 

@@ -21,7 +21,7 @@ from eqsep.engine.nystroem import solve_ridge
 from eqsep.tables.encoder import Encoder
 
 MOST_ALIKE = 1.5  # beyond, likeness counts no more
-_FEWEST_WEIGHT = 1e-300  # of anomalies: none of them divides by nothing
+_MIN_WEIGHT = 1e-300  # of anomalies: none of them divides by nothing
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,7 +55,7 @@ class LikenessTerm(Term):
         kernel, n_anomalies = learnt.of_terms[KernelTerm.name], learnt.n_anomalies
         if not n_anomalies:
             return LikenessFunction(np.zeros(len(self.kernel.landmarks)))
-        times = learnt.weight[0] / max(n_anomalies, _FEWEST_WEIGHT)
+        times = learnt.weight[0] / max(n_anomalies, _MIN_WEIGHT)
         anomalous = learnt.of_terms[self.name].symmetric["gram"]
         gram = kernel.symmetric["gram"] + (times - 1) * anomalous
         moment = (kernel.by_class["moment"][:, 1:] * times).sum(axis=1)

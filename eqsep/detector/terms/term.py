@@ -67,14 +67,18 @@ class Sums(schemas.Kept):
         return cls(**state | {"symmetric": symmetric}, **others)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of each array by its name."""
-        parts = {**self.symmetric, **self.totals, **self.by_class}
-        return {name: array.shape for name, array in parts.items()}
+        """The shape of each array by its form and name."""
+        forms = {form: getattr(self, form) for form in self.SCHEMAS}
+        return {
+            f"{form}.{name}": array.shape
+            for form, arrays in forms.items()
+            for name, array in arrays.items()
+        }
 
 
 def _square(lower: np.ndarray) -> np.ndarray:
     """The symmetric matrix with this lower triangle."""
-    n = int((2 * len(lower)) ** 0.5)
+    n = int((2 * lower.size) ** 0.5)
     if lower.ndim != 1 or len(lower) != n * (n + 1) // 2:
         schemas.damaged("the matrix of its sums is not a triangle")
     whole, (i, j) = np.empty((n, n)), np.tril_indices(n)

@@ -30,7 +30,7 @@ from eqsep.serve.exemptions import Exempted
 from eqsep.serve.incidents import over_time
 from eqsep.serve.ledger import entity_column
 from eqsep.serve.store import Missing
-from eqsep.serve.texts import LARGEST, Number, number
+from eqsep.serve.texts import LARGEST, WholeNumber, number
 from eqsep.serve.verdicts import (
     FALSE,
     TEACHING,
@@ -143,7 +143,7 @@ def add_routes(pages: Pages) -> None:
     of_inbox = {"current": "inbox"}
 
     @pages.screen("/m/{model}/incidents/{number}", "incident.html", heading="Incident", **of_inbox)
-    def incident(model: str, number: Number) -> Values:
+    def incident(model: str, number: WholeNumber) -> Values:
         found, alarms = None, list[Alarm]()
         with suppress(Missing):
             found = ws.folding.incident(model, number)
@@ -155,7 +155,7 @@ def add_routes(pages: Pages) -> None:
         return judging(model) | values
 
     @pages.screen("/m/{model}/alarms/{number}", "alarm.html", **of_inbox)
-    def alarm(model: str, number: Number) -> Values:
+    def alarm(model: str, number: WholeNumber) -> Values:
         found = ws.alarms.explained(number)
         if found.model != model:
             raise Missing(f"Model {model!r} has no row {number}.")
@@ -198,7 +198,7 @@ def add_routes(pages: Pages) -> None:
         return judging(model) | {"groups": found, "alone": alone}
 
     @pages.screen("/m/{model}/groups/{number}", "group.html", heading="Group", current="groups")
-    def group(model: str, number: Number) -> Values:
+    def group(model: str, number: WholeNumber) -> Values:
         found = None
         with suppress(Missing):
             found = ws.alarms.group(model, number)
@@ -447,7 +447,7 @@ def _add_verdicts(pages: Pages) -> None:
         return {"detail": f"{plural(len(ids), 'alarm')} assigned to {to or 'nobody'}"}
 
     @pages.part("/m/{model}/alarms/{number}/note", "panel_said.html", heading="Saved", detail="")
-    def annotate(by: Judge, number: Number, form: Posted) -> Values:
+    def annotate(by: Judge, number: WholeNumber, form: Posted) -> Values:
         to, note = fields(form, "to", "note")
         if to != ws.alarms.get(number).assignee:  # somebody who has left may keep an alarm
             check_assignee(to)

@@ -25,7 +25,7 @@ from eqsep.serve.ledger import Lesson, Replay, Version
 from eqsep.serve.notices import Delivery, Subscription
 from eqsep.serve.people import Entry, Person, Session
 from eqsep.serve.purging import Purged
-from eqsep.serve.texts import Asked, Invalid, Note, Number, Text
+from eqsep.serve.texts import Asked, Invalid, NoteText, Text, WholeNumber
 from eqsep.serve.verdicts import Given, Preview, Reviewed
 from eqsep.serve.watching import Watch
 from eqsep.serve.web.guards import Admin, Judge, Viewer, person, require
@@ -47,7 +47,7 @@ _FILE = {"requestBody": {"required": True, "content": {"application/octet-stream
 Limit = Annotated[int, Query(ge=1, le=500)]
 One = TypeVar("One")
 Top = Annotated[int, Query(ge=1, le=100)]
-Ids = Annotated[list[Number], Field(min_length=1, max_length=10_000)]
+Ids = Annotated[list[WholeNumber], Field(min_length=1, max_length=10_000)]
 
 
 class Answers(BaseModel, Generic[One]):
@@ -135,7 +135,7 @@ class Paged(Asked):
     """Which part of a list to return."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 50
-    offset: Number = 0
+    offset: WholeNumber = 0
 
 
 class AlarmQuery(Filter, Paged):
@@ -152,8 +152,8 @@ class VerdictRequest(Body):
     rows: Ids
     verdict: Text
     kind: Text | None = None
-    note: Note = ""
-    replaces: list[Number] | None = Field(
+    note: NoteText = ""
+    replaces: list[WholeNumber] | None = Field(
         default=None,
         description="Verdicts that you know of and replace: if others by somebody else stand, "
         "nothing is done. Without it, any that teach nothing are replaced.",
@@ -172,7 +172,7 @@ class LearnRequest(Body):
     rows: Annotated[list[Any], Field(json_schema_extra={"items": _ROW})]
     labels: list[Text]
     judged: bool = False
-    note: Note = ""
+    note: NoteText = ""
 
 
 class Assignment(Body):
@@ -192,7 +192,7 @@ class GroupsNamed(Body):
 class Remark(Body):
     """A note on a row."""
 
-    note: Note
+    note: NoteText
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def _alarms(routes: APIRouter, service: Service) -> None:
         return ws.folding.incidents(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.get("/models/{name}/incidents/{id}")
-    def incident(_: Viewer, name: str, id: Number) -> Incident:
+    def incident(_: Viewer, name: str, id: WholeNumber) -> Incident:
         """The incident of an alarm."""
         return ws.folding.incident(name, id)
 
@@ -258,17 +258,17 @@ def _alarms(routes: APIRouter, service: Service) -> None:
         ws.people.log(by, "assigned", rows=asked.rows, to=asked.assignee)
 
     @routes.get("/alarms/{id}")
-    def alarm(_: Viewer, id: Number) -> JudgedAlarm:
+    def alarm(_: Viewer, id: WholeNumber) -> JudgedAlarm:
         """An alarm: its row, reasons, current score and verdicts."""
         return JudgedAlarm(ws.alarms.explained(id), ws.verdicts.of_row(id))
 
     @routes.get("/alarms/{id}/alike")
-    def alike(_: Viewer, id: Number, limit: Limit = 20) -> list[Alarm]:
+    def alike(_: Viewer, id: WholeNumber, limit: Limit = 20) -> list[Alarm]:
         """The alarms most similar to this one."""
         return ws.alarms.alike(id, limit=limit)
 
     @routes.post("/alarms/{id}/note")
-    def annotate(by: Judge, id: Number, asked: Remark) -> None:
+    def annotate(by: Judge, id: WholeNumber, asked: Remark) -> None:
         """Write a note on an alarm."""
         ws.alarms.annotate(id, asked.note)
         ws.people.log(by, "annotated", rows=[id])
@@ -299,7 +299,7 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
         return ws.verdicts.undo(asked.verdicts, by=by)
 
     @routes.post("/verdicts/{id}/undo")
-    def undo(by: Judge, id: Number) -> Version:
+    def undo(by: Judge, id: WholeNumber) -> Version:
         """Undo a verdict: the model forgets it."""
         return ws.verdicts.undo([id], by=by)
 
@@ -314,7 +314,7 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
         return ws.exemptions.add(name, asked, by=by)
 
     @routes.delete("/models/{name}/exemptions/{id}")
-    def revoke(by: Judge, name: str, id: Number) -> None:
+    def revoke(by: Judge, name: str, id: WholeNumber) -> None:
         """End an exemption: the alarms it kept out of the inbox are open again."""
         ws.exemptions.revoke(name, id, by=by)
 
@@ -336,13 +336,13 @@ def _verdicts(routes: APIRouter, service: Service) -> None:
 class RevertRequest(Body):
     """The number of a version."""
 
-    version: Number
+    version: WholeNumber
 
 
 class Shadow(Body):
     """The version to run as a shadow of the live one; null for none."""
 
-    version: Number | None
+    version: WholeNumber | None
 
 
 class ModelSettings(Body):
@@ -549,7 +549,7 @@ def _people(routes: APIRouter, service: Service) -> None:
         return ws.people.sessions()
 
     @routes.delete("/sessions/{id}")
-    def end(by: Admin, id: Number) -> None:
+    def end(by: Admin, id: WholeNumber) -> None:
         """End a session: the browser has to sign in again."""
         ws.people.sign_out(id, by=by)
 

@@ -1,4 +1,4 @@
-"""The first tables. The store makes those of today at once where there are none."""
+"""The tables of the first release, which the store makes at once where there are none."""
 
 revision = "0001"
 down_revision = None
