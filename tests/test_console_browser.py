@@ -280,7 +280,7 @@ def test_a_group_is_promoted_in_one_step(served, page):
     group.get_by_role("button", name="Preview").click()
     applied(page)
     expect(page.locator("#given-title")).to_have_text("Learnt")
-    assert "flood" in ws.ledger.detector(ws.ledger.live("pumps").id).kinds_
+    assert "flood" in ws.ledger.model(ws.ledger.live("pumps").id).kinds
     expect(page.get_by_text("No groups")).to_be_visible()
     page.keyboard.press("u")
     expect(page.locator("#given-title")).to_have_text("Undone")

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from eqsep.serve.console import pages
-from eqsep.serve.verdicts import Fit
+from eqsep.serve.verdicts import KindFit
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_counts_have_a_plural():
     ],
 )
 def test_a_fit_is_in_words(p_value, words):
-    assert pages.fitting(Fit(None, 0.4, n_rows=12, n_needed=9), p_value) == words
+    assert pages.fitting(KindFit(None, 0.4, n_rows=12, n_needed=9), p_value) == words
     few = "unknown" if p_value is None else "too few rows to tell"
-    assert pages.fitting(Fit(None, 0.4, n_rows=3, n_needed=9), p_value) == few
+    assert pages.fitting(KindFit(None, 0.4, n_rows=3, n_needed=9), p_value) == few
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from eqsep.evaluation.promises import Share
 from eqsep.serve import schema
 from eqsep.serve.alarms import Filter
 from eqsep.serve.console.pages import Assets, certainty
-from eqsep.serve.ledger import done
-from eqsep.serve.verdicts import Change, Preview
+from eqsep.serve.ledger import apply
+from eqsep.serve.verdicts import Preview, RowChange
 
 HOME = "http://127.0.0.1"
 SCREENS = ("inbox", "groups", "judge", "verdicts", "model", "watch")
@@ -312,7 +312,9 @@ def _preview(console, threshold, scores, **lists):
     then = [replace(alarm.now, score=s, alarm=False) for s in scores]
     empty = {"rows": [], "goes": [], "rises": [], "renamed": []}
     of = {
-        name: [Change(alarm, one) for one in then] for name, is_there in lists.items() if is_there
+        name: [RowChange(alarm, one) for one in then]
+        for name, is_there in lists.items()
+        if is_there
     }
     return Preview(
         **{**empty, **of}, n_looked_at=9, fits={}, threshold=threshold, warnings=(), version=1
@@ -418,11 +420,11 @@ def test_the_first_name_is_the_chip_and_others_stand_beside_it(console, client):
 def test_what_was_previewed_is_not_learnt_a_second_time(console, client, monkeypatch):
     lessons = []
 
-    def counted(detector, operation, more):
+    def counted(model, operation, more):
         lessons.append(more)
-        return done(detector, operation, more)
+        return apply(model, operation, more)
 
-    monkeypatch.setattr("eqsep.serve.ledger.done", counted)
+    monkeypatch.setattr("eqsep.serve.ledger.apply", counted)
     first, second = (alarm.id for alarm in open_alarms(console, kind="leak")[:2])
     post(client, "/m/pumps/preview", id=first, choice="kind:leak")
     post(client, "/m/pumps/verdicts", id=first, choice="kind:leak")
@@ -660,11 +662,11 @@ def test_the_alarm_shows_its_threshold_and_what_the_live_version_says(console, c
         page = client.get(f"/m/pumps/alarms/{number}").text
         return re.search(r'<span class="muted">score .*?</span>', page)[0]
 
-    threshold = console.ws.ledger.live_detector("pumps").threshold_
+    threshold = console.ws.ledger.live_model("pumps").threshold
     assert f"</b> · threshold {threshold:.3f} · p-value" in state(second)
     (given,) = console.ws.verdicts.give([first], "false alarm", by="mia").verdicts
     model, live = (
-        console.ws.ledger.live_detector("pumps").model_,
+        console.ws.ledger.live_model("pumps"),
         console.ws.ledger.live("pumps").id,
     )
     now = console.ws.alarms.said_by(model, live, "pumps", [first])[first]
@@ -946,7 +948,7 @@ def test_merging_kinds_says_what_it_does_and_asks_first(console, client):
     alarms = open_alarms(console, kind="unseen")[:2]
     console.ws.verdicts.give([a.id for a in alarms], "true", kind="dry run", by="ada")
     before, kinds = console.ws.ledger.live("pumps"), console.ws.alarms.kinds("pumps")
-    learnt = console.ws.ledger.live_detector("pumps").model_.namer.learnt_by_kind
+    learnt = console.ws.ledger.live_model("pumps").namer.learnt_by_kind
     asked = post(client, "/m/pumps/kinds", old="dry run", new=" leak ").text
     assert "Merge dry run into leak?" in asked
     for kind in ("dry run", "leak"):
@@ -956,7 +958,7 @@ def test_merging_kinds_says_what_it_does_and_asks_first(console, client):
     page = post(client, "/m/pumps/kinds", old="dry run", new="leak", confirmed="yes").text
     assert ": merged dry run into leak.</b>" in page
     assert console.ws.people.audit()[0].detail["note"] == "merged dry run into leak"
-    assert console.ws.ledger.live_detector("pumps").kinds_ == ("leak",)
+    assert console.ws.ledger.live_model("pumps").kinds == ("leak",)
 
 
 def test_a_preview_of_an_older_version_is_shown_again_before_it_is_applied(console, client):

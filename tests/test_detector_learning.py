@@ -1,6 +1,7 @@
 """Learning on: pieces, merging and forgetting give what one fit gives."""
 
 import warnings
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eqsep import Detector
+from eqsep import Detector, load_model
 from eqsep.checks import HighThresholdWarning
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning, Config, NewKindWarning, RepeatedRowsWarning
 from eqsep.errors import UserError
+from eqsep.persistence.files import state_hash
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
 pytestmark = [
@@ -394,3 +396,28 @@ def test_rows_that_make_the_threshold_too_high_are_warned_of_once():
     assert not warned_of_threshold(detector.partial_fit, *with_anomalies(seed=3, wrong=80))
     other = like(detector.plan_).fit(*with_anomalies(seed=4, wrong=0))
     assert len(warned_of_threshold(other.merge, detector)) == 1
+
+
+def test_a_quiet_fit_returns_what_a_fit_warns_of(demo):
+    X, y = demo
+    quiet = quick(false_alarm_rate=0.001)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learned = quiet.fit_quietly(X, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = quick(false_alarm_rate=0.001).fit(X, y)
+    messages = [str(finding.warning()) for finding in learned.findings]
+    assert messages == [str(one.message) for one in caught]
+    assert CalibrationWarning in [finding.category for finding in learned.findings]
+    assert quiet.model_ is learned.model
+    assert_same(quiet, fitted, X)
+
+
+def test_a_detector_of_a_model_is_kept_with_its_promise(whole, tmp_path):
+    model = copy(whole).set_params(false_alarm_rate=0.05).model_
+    Detector.of(model).save(tmp_path / "model.eqsep")
+    read = load_model(tmp_path / "model.eqsep")
+    assert (read.false_alarm_rate, read.config) == (0.05, model.config)
+    assert state_hash(read.model_.state()) == state_hash(model.state())
+    assert read.threshold_ == model.threshold

@@ -116,16 +116,16 @@ def test_an_exemption_has_an_end(days):
 
 def test_so_many_false_alarms_like_one_would_end_it(ws):
     row = {"heat": 3.6, "load": -3.4}
-    model = ws.ledger.live_detector("pumps").model_
+    model = ws.ledger.live_model("pumps")
     assert model.verdicts([row]).alarm[0]
     n = n_like_it(model, row)
     assert n > 1
 
     def raises(n_rows):
-        detector, _ = ws.ledger.learnt(
+        learned = ws.ledger.learnt(
             ws.ledger.live("pumps").id, Lesson([row] * n_rows, ["normal"] * n_rows, judged=True)
         )
-        return bool(detector.model_.verdicts([row]).alarm[0])
+        return bool(learned.model.verdicts([row]).alarm[0])
 
     assert not raises(n)
     assert raises(n - max(1, n // 4))

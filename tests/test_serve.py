@@ -4,8 +4,10 @@ import copy
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -94,8 +96,8 @@ def test_a_database_of_a_newer_eqsep_is_refused(url):
 
 
 def test_rows_that_come_as_a_version_becomes_live_do_not_learn_it_again(work, monkeypatch):
-    learnt, asked, writing, done = [], [], Store.writing, ledgers.done
-    monkeypatch.setattr(ledgers, "done", lambda *given: learnt.append(1) or done(*given))
+    learnt, asked, writing, apply = [], [], Store.writing, ledgers.apply
+    monkeypatch.setattr(ledgers, "apply", lambda *given: learnt.append(1) or apply(*given))
 
     @contextmanager
     def writing_with_rows_after(store):
@@ -117,25 +119,54 @@ def test_a_version_that_is_made_again_does_not_hold_up_those_in_memory(work, mon
         work.ledger.learn("pump", Lesson(rows_at((0, 5 + i), 2), ["spill"] * 2, True), by="ada")
     live, before = (version.id for version in work.ledger.versions("pump")[:2])
     work.ledger.forget_kept()
-    work.ledger.detector(live)
-    begun, ends, done = threading.Event(), threading.Event(), ledgers.done
+    work.ledger.model(live)
+    begun, ends, apply = threading.Event(), threading.Event(), ledgers.apply
 
     def slowly(*given):
         begun.set()
         assert ends.wait(30)
-        return done(*given)
+        return apply(*given)
 
-    monkeypatch.setattr(ledgers, "done", slowly)
-    making = threading.Thread(target=work.ledger.detector, args=(before,))
+    monkeypatch.setattr(ledgers, "apply", slowly)
+    making = threading.Thread(target=work.ledger.model, args=(before,))
     making.start()
     assert begun.wait(30)
-    asking = threading.Thread(target=work.ledger.detector, args=(live,))
+    asking = threading.Thread(target=work.ledger.model, args=(live,))
     asking.start()
     asking.join(5)
     assert not asking.is_alive()
     ends.set()
     making.join()
     asking.join()
+
+
+def test_a_lesson_that_two_ask_for_is_learnt_once(work, monkeypatch):
+    live, lesson = work.ledger.live("pump").id, Lesson(rows_at((0, 5), 2), ["spill"] * 2, True)
+    begun, ends, applied, apply = threading.Event(), threading.Event(), [], ledgers.apply
+
+    def slowly(*given):
+        applied.append(given)
+        begun.set()
+        assert ends.wait(30)
+        return apply(*given)
+
+    monkeypatch.setattr(ledgers, "apply", slowly)
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(work.ledger.learnt, live, lesson)
+        assert begun.wait(30)
+        second = threads.submit(work.ledger.learnt, live, replace(lesson))
+        ends.set()
+        assert first.result() is second.result()
+    assert len(applied) == 1
+
+
+def test_a_lesson_that_was_refused_can_be_asked_for_again(work, monkeypatch):
+    live, lesson = work.ledger.live("pump").id, Lesson(rows_at((0, 5), 2), ["spill"] * 2, True)
+    with monkeypatch.context() as patched:
+        patched.setattr(ledgers, "apply", Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            work.ledger.learnt(live, lesson)
+    assert "spill" in work.ledger.learnt(live, lesson).model.kinds
 
 
 def test_normal_rows_grow_no_judges_of_kinds(work, detector, monkeypatch):
@@ -151,13 +182,14 @@ def test_normal_rows_grow_no_judges_of_kinds(work, detector, monkeypatch):
     assert not grown
     work.ledger.learn("pump", Lesson(spilt, ["spill"] * 3, True), by="ada")
     work.ledger.learn("pump", Lesson(normal, ["normal"] * 3, True), by="ada")
+    assert work.ledger.replay("pump").same_bits  # and no repeated version names anything
     assert len(grown) == 1
     by_hand = copy.copy(detector).partial_fit(seen[0], ["normal"] * 3, judged=True)
     by_hand.partial_fit(seen[1], ["spill"] * 3, judged=True)
     by_hand.partial_fit(seen[0], ["normal"] * 3, judged=True)
-    live = work.ledger.live_detector("pump")
+    live = work.ledger.live_model("pump")
     for rows in seen:
-        found = zip(live.model_.verdicts(rows), by_hand.model_.verdicts(rows), strict=True)
+        found = zip(live.verdicts(rows), by_hand.model_.verdicts(rows), strict=True)
         for one, other in found:
             assert_array_equal(one, other)
     assert len(grown) > 1
@@ -169,9 +201,9 @@ def test_a_version_can_be_had_again_with_the_same_bits(work, url, monkeypatch):
         work.ledger.learn("pump", Lesson(rows_at((0, 5 + i), 2), ["spill"] * 2, True), by="ada")
     other = Workspace(url)
     for version in work.ledger.versions("pump"):
-        made = other.ledger.detector(version.id)
-        assert ledgers.digest(made.model_) == version.digest
-        assert made.model_.n_learnt.sum() >= 900 * 0.8
+        made = other.ledger.model(version.id)
+        assert ledgers.digest(made) == version.digest
+        assert made.n_learnt.sum() >= 900 * 0.8
     with work.store.reading() as connection:
         assert len(connection.execute(select(schema.snapshots.c.version)).all()) == 3
     other.close()
@@ -183,7 +215,7 @@ def test_replay_of_random_lessons_gives_the_live_model(work, detector):
     for step in range(40):
         if learnt and rng.random() < 0.35:
             lesson = learnt.pop(rng.integers(len(learnt)))
-            work.ledger.append("pump", ledgers.Change(ledgers.FORGET, "bob", lesson=lesson))
+            work.ledger.append("pump", ledgers.NewVersion(ledgers.FORGET, "bob", lesson=lesson))
         elif step == 20:
             other = Detector(plan=detector.plan_, false_alarm_rate=0.2, config=Config.fast())
             other.fit(without_card(rows_at((0, 0), 90, rng=rng)), ["normal"] * 90)
@@ -228,9 +260,9 @@ def test_two_writers_lose_nothing(work, url):
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert failures == []
-    live = other.ledger.detector(other.ledger.live("pump").id)
-    spill = 1 + live.kinds_.index("spill")
-    assert live.model_.n_learnt[spill] == 10
+    live = other.ledger.model(other.ledger.live("pump").id)
+    spill = 1 + live.kinds.index("spill")
+    assert live.n_learnt[spill] == 10
     assert work.ledger.replay("pump").same_bits
     other.close()
 
@@ -264,11 +296,12 @@ def test_a_kind_of_few_rows_is_told_of(work):
 
 def test_what_teaches_no_kind_leaves_the_names_as_they_are_made(work):
     (number,) = taken(work, rows_at((0, 6), 1))
-    before = work.ledger.detector(work.ledger.live("pump").id)
+    before = work.ledger.model(work.ledger.live("pump").id)
     given = work.verdicts.give([number], "false alarm", by="ada")
-    after = work.ledger.detector(given.version.id)
+    after = work.ledger.model(given.version.id)
     assert after is not before
-    assert after.model_.evidence.kinds is before.model_.evidence.kinds
+    assert after.evidence.kinds is before.evidence.kinds
+    assert after.namer is before.namer
 
 
 def test_a_verdict_teaches_and_its_undo_gives_the_bits_back(work):
@@ -318,8 +351,8 @@ def test_one_of_several_verdicts_given_together_can_be_taken_back(work):
     work.verdicts.undo([given.verdicts[1].id], by="ada")
     states = [alarm.state for alarm in work.alarms.some(numbers)]
     assert states == ["judged", "open", "judged"]
-    live = work.ledger.detector(work.ledger.live("pump").id)
-    assert live.model_.n_learnt[1 + live.kinds_.index("spill")] == pytest.approx(2)
+    live = work.ledger.model(work.ledger.live("pump").id)
+    assert live.n_learnt[1 + live.kinds.index("spill")] == pytest.approx(2)
     with pytest.raises(Conflict, match="undone by ada"):
         work.verdicts.undo([given.verdicts[1].id], by="bob")
 
@@ -362,8 +395,8 @@ def test_going_back_and_forward_takes_verdicts_along(work):
     work.verdicts.revert("pump", other.version.id, by="bob")
     work.verdicts.revert("pump", third.id, by="bob")
     assert [a.state for a in work.alarms.some(numbers)] == ["open", "judged", "judged"]
-    live = work.ledger.detector(work.ledger.live("pump").id)
-    assert live.model_.n_learnt[1 + live.kinds_.index("spill")] == pytest.approx(2)
+    live = work.ledger.model(work.ledger.live("pump").id)
+    assert live.n_learnt[1 + live.kinds.index("spill")] == pytest.approx(2)
 
 
 def test_verdicts_given_together_are_taken_back_together_however_many(work):
@@ -401,9 +434,7 @@ def test_a_true_alarm_needs_a_name_that_can_be_one(work):
 
 def test_rows_judged_for_their_alarm_never_calibrate_and_drawn_ones_may(work):
     def calibrating():
-        return len(
-            work.ledger.detector(work.ledger.live("pump").id).model_.evidence.held_out.normal
-        )
+        return len(work.ledger.model(work.ledger.live("pump").id).evidence.held_out.normal)
 
     before = calibrating()
     numbers = taken(work, rows_at((0, 0), 200) + rows_at((0, 6), 3))
@@ -439,7 +470,7 @@ def test_the_queue_scores_rows_by_the_live_version(work):
     work.ledger.learn("pump", Lesson(rows_at((0, 5), 30), ["normal"] * 30, True), by="ada")
     offered = [one.alarm for one in work.queue.offered("pump")]
     rows = without_card([alarm.row for alarm in offered])
-    now = work.ledger.live_detector("pump").score_samples(rows)
+    now = work.ledger.live_model("pump").scores(rows)
     assert_allclose([alarm.now.score for alarm in offered], now)
     assert before != {alarm.id: alarm.now.score for alarm in offered}
 
@@ -734,15 +765,15 @@ def test_a_kind_is_renamed_or_merged_and_verdicts_are_still_undone(work, url):
     assert work.verdicts.counted("pump", Reviewed(kind="leak")) == {"ada": 14}
     assert set(work.ledger.places("pump")) == {"leak"}
     work.verdicts.undo([verdict.id for verdict in given], by="ada")
-    assert work.ledger.live_detector("pump").model_.n_learnt[1] == 40 + 12
+    assert work.ledger.live_model("pump").n_learnt[1] == 40 + 12
     assert work.ledger.replay("pump").same_bits
     other = Workspace(url)
     live = work.ledger.live("pump")
-    assert ledgers.digest(other.ledger.detector(live.id).model_) == live.digest
+    assert ledgers.digest(other.ledger.model(live.id)) == live.digest
     other.close()
     purged = work.purging.purge("pump", "c1", by="ada")
     assert purged.rows == 20
-    assert work.ledger.live_detector("pump").model_.n_learnt[1] == 40
+    assert work.ledger.live_model("pump").n_learnt[1] == 40
     for wrong in ("normal", "a or b", "", "Leak"):
         with pytest.raises(UserError):
             work.verdicts.rename("pump", "leak" if wrong != "Leak" else "gone", wrong, by="bob")
@@ -837,13 +868,13 @@ def test_a_purge_leaves_nothing_of_an_entity(work, url, tmp_path):
     with pytest.raises(Missing):
         work.alarms.get(numbers[0])
     with pytest.raises(Missing, match="purged"):
-        work.ledger.detector(with_it.id)
+        work.ledger.model(with_it.id)
     gone = work.ledger.purged("pump")
     assert with_it.id in gone
     for version in work.ledger.versions("pump"):
         if version.id not in gone:
-            assert work.ledger.detector(version.id).model_.n_learnt[0] > 0
-    assert work.ledger.detector(start.id).kinds_ == ("leak",)
+            assert work.ledger.model(version.id).n_learnt[0] > 0
+    assert work.ledger.model(start.id).kinds == ("leak",)
     assert work.ledger.replay("pump").same_bits
     work.close()
     for file in tmp_path.iterdir() if url.startswith("sqlite") else ():

@@ -128,7 +128,7 @@ def test_a_verdict_teaches_the_row_with_its_windows(work, detector):
     same = fit.fit(sensors(), groups="run", time="minute")
     with pytest.warns(NewKindWarning):
         same.partial_fit(windowed, ["leak"] * len(alarms), judged=True)
-    assert_array_equal(work.ledger.detector(given.version.id).coef_, same.coef_)
+    assert_array_equal(work.ledger.model(given.version.id).score.kernel.coef, same.coef_)
     assert work.ledger.replay("plant").same_bits
     page = work.alarms.inbox("plant")
     assert {alarm.now.version for alarm in page.alarms} == {given.version.id}
@@ -280,7 +280,7 @@ def test_rows_are_scored_again_as_they_came_as_a_process_does_that_reads_them(wo
     other = Workspace(url)
     for named in (True, False):
         found = [
-            one.alarms.said_by(one.ledger.detector(live).model_, live, "plant", taken, named=named)
+            one.alarms.said_by(one.ledger.model(live), live, "plant", taken, named=named)
             for one in (work, other)
         ]
         assert found[0] == found[1]

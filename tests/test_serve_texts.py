@@ -6,6 +6,7 @@ import pytest
 from databases import HOMES, WHY_NOT, postgres_server
 from served import GOOD, HOT, served
 
+from eqsep.detector import Detector
 from eqsep.serve.texts import LARGEST, Invalid, name, note, number
 
 API = "/api/v1"
@@ -72,7 +73,7 @@ def test_kinds_that_look_the_same_are_the_same(service, client):
         assert client.post(LEARN, json={"rows": [HOT], "labels": [text]}).status_code == 200
     given = client.post(f"{API}/verdicts", json={"rows": [2], "verdict": "true", "kind": apart})
     assert given.json()["verdicts"][0]["kind"] == composed
-    assert service.ws.ledger.live_detector("machines").kinds_ == (composed,)
+    assert service.ws.ledger.live_model("machines").kinds == (composed,)
 
 
 @pytest.mark.parametrize("token", ["NaN", "Infinity", "-Infinity", '"\\ud800"', "1e999", "["])
@@ -157,7 +158,9 @@ def test_numbers_beyond_the_store_are_refused(client, n):
 @pytest.mark.parametrize("called", [" ", ".", "..", " a", "a/b", "x" * 101])
 def test_names_that_no_model_can_have(service, called):
     with pytest.raises(Invalid):
-        service.ws.ledger.add(called, service.ws.ledger.live_detector("machines"), by="test")
+        service.ws.ledger.add(
+            called, Detector.of(service.ws.ledger.live_model("machines")), by="test"
+        )
 
 
 def test_a_page_of_no_address_leads_to_the_login(service):

@@ -204,7 +204,7 @@ def test_labelled_rows_are_learnt_all_or_none(service, client):
     rows = [HOT | {"heat": 140.0 + i} for i in range(3)]
     version = client.post(url, json={"rows": rows, "labels": ["overheated"] * 3}).json()
     assert (version["operation"], version["n_rows"], version["by"]) == ("learn", 3, "admin")
-    assert service.ws.ledger.detector(version["id"]).kinds_ == ("overheated",)
+    assert service.ws.ledger.model(version["id"]).kinds == ("overheated",)
     refused = [([HOT, BAD], ["a", "b"], 422), ([HOT], ["a", "b"], 400), ([], [], 400)]
     for rows, labels, status in (*refused, ([3], ["a"], 422)):
         answer = client.post(url, json={"rows": rows, "labels": labels})
@@ -253,7 +253,7 @@ def test_a_model_is_added_and_merged_from_its_file(service, client, tmp_path):
         "/api/v1/models/fans/merge", content=(tmp_path / "other.eqsep").read_bytes()
     ).json()
     assert merged["operation"] == "merge"
-    assert service.ws.ledger.detector(merged["id"]).kinds_ == ("overheated",)
+    assert service.ws.ledger.model(merged["id"]).kinds == ("overheated",)
 
 
 def test_settings_name_the_entity(service, client):

@@ -22,7 +22,7 @@ LIMITS = Limits(rows=50, columns=20, text=40)
 
 @pytest.fixture(scope="module")
 def reader():
-    return RowChecker(small_detector(), LIMITS)
+    return RowChecker(small_detector().model_, LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,8 @@ def test_dates_are_texts_of_iso_8601_and_nothing_else():
     ]
     at = pa.array([np.datetime64(row["at"]) for row in rows])
     table = pa.table({"at": at, "x": [row["x"] for row in rows]})
-    reader = RowChecker(Detector(bandwidth=1.0, n_landmarks=30).fit(table), LIMITS)
+    model = Detector(bandwidth=1.0, n_landmarks=30).fit(table).model_
+    reader = RowChecker(model, LIMITS)
     assert reader.reads == {"at": "date", "x": "number"}
     checked = reader.check([rows[0], {"at": 17.5, "x": 1.0}, {"at": "yesterday", "x": 1.0}])
     assert checked.places == [0]

@@ -1,6 +1,5 @@
 """`eqsep evaluate`: every kind in turn is the seen one; what is found of the others?"""
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +16,15 @@ from sklearn.pipeline import make_pipeline
 
 from eqsep import evaluation
 from eqsep.arrays import objects
-from eqsep.checks import DataWarning, check_columns, check_dependence, check_labels, warn_of
+from eqsep.checks import check_columns, check_dependence, check_labels, warn_of
 from eqsep.cli import options
 from eqsep.cli.console import Screen, interval, opt, print_warnings, progress, table
 from eqsep.cli.inputs import InputSpec, LabelColumn
 from eqsep.cli.project import shown_kind
 from eqsep.cli.test import name_lines, percent, print_report
-from eqsep.detector import CalibrationWarning, Detector
+from eqsep.detector import Detector
 from eqsep.detector.holdout import Grouping
-from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
+from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.evaluation import LeaveOneKindOut, NamesTried
 from eqsep.evaluation.names import try_names
 from eqsep.evaluation.peers import PEERS, training_data
@@ -78,6 +77,7 @@ class _OnRows(BaseEstimator):
     estimator: Any
     normal_only: bool
     without: Sequence[int]
+    is_detector: bool
 
     def __sklearn_clone__(self) -> Self:
         return replace(self)  # one table for all
@@ -90,10 +90,10 @@ class _OnRows(BaseEstimator):
             places = np.concatenate([places, without])
             labels = [objects([*y.tolist(), *[None] * len(without)])]
         self.classes_ = np.arange(2)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # all rows are checked at once
-            warnings.simplefilter("ignore", CalibrationWarning)  # no threshold is measured
-            self.fitted_ = clone(self.estimator).fit(self.table.take(places), *labels)
+        self.fitted_ = clone(self.estimator)
+        # All rows are checked at once, and no threshold is measured.
+        fit = self.fitted_.fit_quietly if self.is_detector else self.fitted_.fit
+        fit(self.table.take(places), *labels)
         return self
 
     def _unlabelled(self, places: np.ndarray) -> np.ndarray:
@@ -167,7 +167,13 @@ def evaluate_files(
         normal_only = is_peer and _PEERS[name].normal_only
         without = () if is_peer else tested.without
         results[name] = measure(
-            _OnRows(rows, estimator, normal_only=normal_only, without=without),
+            _OnRows(
+                rows,
+                estimator,
+                normal_only=normal_only,
+                without=without,
+                is_detector=not is_peer,
+            ),
             tested.places[:, None],
             kinds,
             normal=tested.normal,
@@ -175,10 +181,8 @@ def evaluate_files(
             **groups,
         )
     phase("names")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EqsepWarning)  # all rows are checked at once
-        named = Detector(**settings | rates | {"unlabelled": "auto"})
-        tried = try_names(named, among, kinds, normal=tested.normal, random_state=seed)
+    named = Detector(**settings | rates | {"unlabelled": "auto"})
+    tried = try_names(named, among, kinds, normal=tested.normal, random_state=seed)
     phase("intervals")
     report = evaluation_report(
         results,

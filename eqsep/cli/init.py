@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -25,6 +24,7 @@ from eqsep.io.dialect import Layout
 from eqsep.io.files import chosen, files_of, joined, mixed_columns, no_rows, open_file, pieces
 from eqsep.io.inference import understood
 from eqsep.io.notation import is_number
+from eqsep.io.notes import without_notes
 from eqsep.io.streams import WESTERN, decoded, raw_stream
 from eqsep.io.text import BadRows, CsvFile
 from eqsep.labels import usual_normal
@@ -269,8 +269,7 @@ def _sample(
     if not parts:
         raise no_rows(paths)
     written = joined(parts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Note)  # repeated below
+    with without_notes():  # they are repeated below
         found = mixed_columns(understood(written, layout), categorical=[label or ""])
         mixed = {one.name: one.few_words for one in found if one.few_words}
     unread = [f"{name}={word}" for name, words in mixed.items() for word in words]

@@ -1,8 +1,7 @@
 """What is in a model file, models merged and exported, and rows that a model learns or forgets."""
 
-import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
@@ -11,12 +10,12 @@ import pyarrow as pa
 
 from eqsep import detector as detecting
 from eqsep.arrays import objects
-from eqsep.checks import warn_of
+from eqsep.checks import Finding, warn_of
 from eqsep.cli import console, inputs, options
 from eqsep.cli.console import Screen, format_counts, in_command, opt, print_warnings, progress
 from eqsep.cli.inputs import InputSpec, LabelColumn, load_detector
 from eqsep.cli.project import shown_kind
-from eqsep.detector import Detector, RepeatedRowsWarning
+from eqsep.detector import Detector, RepeatedRowsWarning, learning
 from eqsep.detector.calibration import CONFIDENCE
 from eqsep.detector.holdout import groups_needed
 from eqsep.detector.model import Model
@@ -49,8 +48,9 @@ def merge(
                     f"{models[0]} and {path} do not have the same encoding and landmarks, so they "
                     f"cannot be merged. Fit the second with eqsep fit … --like {models[0]}."
                 )
-            with refuse_repeats(again=again):
-                first.merge(other)
+            merged = learning.merge(first.model_, other.model_)
+            warn_of(without_repeats(merged.findings, again=again))
+            first.with_model(merged.model)
         first.save(out)
     held = counted(len(first.calibration_.scores), "held-out normal row")
     Screen().print_line(f"{len(models)} models, {held}: {out}")
@@ -87,15 +87,14 @@ def export(
     Screen().print_line(f"ONNX graph: {onnx}")
 
 
-@contextmanager
-def refuse_repeats(*, again: bool) -> Iterator[None]:
-    """Refuse rows that were learnt before, unless they are to be learnt again."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore" if again else "error", RepeatedRowsWarning)
-        try:
-            yield
-        except RepeatedRowsWarning as found:
-            raise UserError(found.message, hint=found.hint, topic=found.topic) from found
+def without_repeats(findings: Iterable[Finding], *, again: bool) -> list[Finding]:
+    """The other findings; refuses rows that were learnt before, unless they are learnt again."""
+    found = list(findings)
+    others = [one for one in found if not issubclass(one.category, RepeatedRowsWarning)]
+    if len(others) < len(found) and not again:
+        repeats = next(one.warning() for one in found if one not in others)
+        raise UserError(repeats.message, hint=repeats.hint, topic=repeats.topic)
+    return others
 
 
 def normal_word(model: Model) -> str:
@@ -298,9 +297,10 @@ def learn(
     with print_warnings(), _changed("eqsep learn", model, spec, out=out) as (detector, table, y):
         if y is not None and not detector.plan_.labels.unlabelled_is_normal:
             inputs.check_some_label(y, name=str(spec.label))
-        with refuse_repeats(again=again):
-            detector.partial_fit(table, y, judged=judged)
-        warn_of(detector.model_.check_threshold())
+        learned = learning.learn(detector.model_, table, y, judged=judged)
+        warn_of(without_repeats(learned.findings, again=again))
+        detector.with_model(learned.model)
+        warn_of(learned.model.check_threshold())
     normal = " or ".join(spec.normal or inputs.normal_words(detector.model_)) or NORMAL
     print_summary(Screen(), detector, _counts(table, y), out, normal=normal)
 

@@ -163,16 +163,16 @@ def _watched(monitor: Monitor) -> dict[str, str]:
             f"yes, since row {watched.broken_at} at the latest: {so_far}, above {limit:,.0f}; a "
             f"false report {monitor.chance}"
         )
-    recent, rate = monitor.recent(), monitor.detector.false_alarm_rate
+    recent, rate = monitor.recent(), monitor.detector.model_.promise.false_alarm_rate
     promised = f"{rate:.2%} of normal ones are promised"
     if not monitor.detector.model_.rank:
-        unit = monitor.detector.plan_.holdout.unit
+        unit = monitor.detector.model_.plan.holdout.unit
         promised = f"{NO_PROMISE}: too few {unit}s calibrate for {rate:.2%}"
     moved = [f"{shift.column}: {shift.change}" for shift in recent.moved]
     more = len(moved) - _COLUMNS
     moved[_COLUMNS:] = [f"{counted(more, 'more column')}"] * (more > 0)
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
-    grouping = monitor.detector.plan_.holdout.grouping
+    grouping = monitor.detector.model_.plan.holdout.grouping
     if grouping is not None and watched.units is not None:
         promised += f", on average over {grouping.unit}s" * bool(monitor.detector.model_.rank)
         lines["rows"] += f", {counted(watched.units, grouping.unit)} ended"

@@ -1,6 +1,5 @@
 """`PyODDetector`: attributes and threshold as in PyOD, which need not be installed."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -8,6 +7,7 @@ from scipy.special import erf
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from eqsep.checks import warn_of
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.errors import ParameterError
 
@@ -54,9 +54,9 @@ class PyODDetector(OutlierMixin, BaseEstimator):
             expected = "a share above 0 and at most 0.5"
             raise ParameterError("contamination", expected=expected, got=self.contamination)
         detector = Detector() if self.detector is None else clone(self.detector)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", CalibrationWarning)  # of a promise that is not made
-            self.detector_ = detector.fit(X, y)
+        found = detector.fit_quietly(X, y).findings
+        warn_of(one for one in found if one.category is not CalibrationWarning)  # it promises none
+        self.detector_ = detector
         self.decision_scores_ = self.decision_function(X)
         percent = 100 - 100 * self.contamination
         self.threshold_ = float(np.percentile(self.decision_scores_, percent))

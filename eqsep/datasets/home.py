@@ -1,9 +1,9 @@
 """The data home, which a caller or $EQSEP_DATA names: where data files are, how they are read."""
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -73,11 +73,12 @@ class DatasetSource:
 
     def records(self, path: Path, dtype: np.dtype, *, layout: str, **options: Any) -> np.ndarray:
         """The rows of a text file as records; `options` are those of `numpy.loadtxt`."""
+        with path.open("rb") as file:
+            if not any(line.strip() for line in islice(file, options.get("skiprows", 0), None)):
+                self.refuse(path, f"expected {layout}, got no row")  # NumPy would only warn
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")  # NumPy only warns of a file without rows
-                return np.loadtxt(path, dtype, comments=None, ndmin=1, **options)
-        except (ValueError, UserWarning) as error:
+            return np.loadtxt(path, dtype, comments=None, ndmin=1, **options)
+        except ValueError as error:
             self.refuse(path, f"expected {layout}; {error}", error)
 
     def classes(

@@ -2,7 +2,6 @@
 
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.checks import DataWarning
 from eqsep.datasets import make_mixed_demo
 from eqsep.demo.payments import SEEN
 from eqsep.detector import Detector
@@ -33,9 +31,8 @@ def fitted_detector(*, n_rows: int = 4_000, n_landmarks: int = 700) -> Detector:
     rows = [_as_sent(table.X[i]) for i in known]
     seed = int(rng.randint(2**31 - 1))
     detector = Detector(n_landmarks=n_landmarks, unseen_rate=0.1, random_state=seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # made-up rows
-        return detector.fit(rows, table.kind[known])
+    detector.fit_quietly(rows, table.kind[known])  # made-up rows
+    return detector
 
 
 def arriving(random_state: Any = None) -> Iterator[tuple[Payment, str]]:

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self
 
@@ -245,22 +245,41 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         >>> detector.fit(np.array_split(X, 10)).predict([[0.0, 0.0], [9.0, 0.0]])
         array([0, 1])
         """
+        warn_of(self.fit_quietly(X, y, groups, time, sample_weight).findings)
+        return self
+
+    def fit_quietly(
+        self, X: Any, y: Any = None, groups: Any = None, time: Any = None, sample_weight: Any = None
+    ) -> Learned:
+        """`fit`, which returns what was found and does not warn of it.
+
+        Examples
+        --------
+        >>> X = np.random.default_rng(0).normal(size=(60, 2))
+        >>> [finding.category.__name__ for finding in Detector().fit_quietly(X).findings]
+        ['CalibrationWarning']
+        """
         self._settings()  # refuses parameters before it reads rows
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
             windows = self.window if self.plan is None else self.plan.windows
             batches = batches_of(X, y, groups, time, sample_weight, window=windows)
-            return self.fit_from(source_of(batches))
+            return self._learn_from(source_of(batches))
         check_no_labels(X)
         table = with_groups(read_table(X, name=type(self).__name__), groups, time)
         if sample_weight is not None:
             table, y = with_weight(table, y, sample_weight)
-        return self.fit_from(RowsInMemory(table, y))
+        return self._learn_from(RowsInMemory(table, y))
 
     def fit_from(self, source: Source) -> Self:
         """`fit` to the rows of a source, which may be read on other machines."""
-        rng = check_random_state(self.random_state)
-        return self._keep(learning.fit(source, self._settings(), rng))
+        warn_of(self._learn_from(source).findings)
+        return self
+
+    def _learn_from(self, source: Source) -> Learned:
+        learned = learning.fit(source, self._settings(), check_random_state(self.random_state))
+        self.with_model(learned.model)  # also where warnings are errors
+        return learned
 
     def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> np.ndarray:
         """`fit`, then `predict` on the same rows: they raise fewer alarms than new ones."""
@@ -367,6 +386,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         self._settings()
         return self
 
+    @classmethod
+    def of(cls, model: Model) -> Self:
+        """A detector for this model, with its promise and its config."""
+        return cls(**asdict(model.promise), config=model.config).with_model(model)
+
     def with_model(self, model: Model) -> Self:
         """This detector, fitted with what was learnt elsewhere: on a cluster, or from a file."""
         self._model, self._checked_promise = model, model.promise
@@ -374,8 +398,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def _keep(self, learned: Learned) -> Self:
         """Keep what was learnt, and warn of what was found."""
-        self._model = learned.model  # also where warnings are errors
-        self._checked_promise = learned.model.promise
+        self.with_model(learned.model)  # also where warnings are errors
         warn_of(learned.findings)
         return self
 

@@ -159,6 +159,11 @@ class KindRows(_Rows):
             out[places] = row_hashes(self.rows[places], key=self.key)
         return out
 
+    def is_same(self, other: "KindRows") -> bool:
+        """Whether both are the same rows in the same order."""
+        arrays = ((getattr(one, name) for name in self.ARRAYS) for one in (self, other))
+        return self is other or (self.key == other.key and all(map(np.array_equal, *arrays)))
+
     def sorted(self) -> "KindRows":
         """The same rows in an order that depends on them alone."""
         return self.take(np.lexsort((self.hashes, self.kind)))

@@ -4,7 +4,9 @@ One path leads into a model: a source's summary decides the plan, what its rows 
 plan adds up, and the model is solved from the sum. Learning more adds to it, forgetting subtracts.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,12 +48,17 @@ class FitSettings:
     backend: Backend = NUMPY  # where kernel values are summed
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Learned:
     """A model, and findings that a person should know."""
 
     model: Model
-    findings: tuple[Finding, ...] = ()
+    check: Callable[[], Iterable[Finding]] = tuple  # a preview of scores does not wait for it
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found, looked for when it is first asked for."""
+        return tuple(self.check())
 
 
 def fit(source: Source, settings: FitSettings, rng: np.random.RandomState) -> Learned:
@@ -117,11 +124,14 @@ def learn(
     """The model with more rows learnt; those `judged` because of an alarm never calibrate."""
     table, labels = rows_to_learn(model, X, y, groups=groups, time=time)
     more = gather(model.plan, table, labels, judged=judged, backend=backend)
-    taught, rows = model.taught(model.evidence + more), model.plan.encode(table)
-    found = check_repeats(model, more)
-    found += check_rows(taught, rows, labels, known=model.evidence.labels, judged=judged)
-    found += check_new_threshold(taught, before=model)
-    return Learned(taught, tuple(found))
+    taught, known = model.taught(model.evidence + more), model.evidence.labels
+
+    def check() -> Iterable[Finding]:
+        yield from check_repeats(model, more)
+        yield from check_rows(taught, model.plan.encode(table), labels, known=known, judged=judged)
+        yield from check_new_threshold(taught, before=model)
+
+    return Learned(taught, check)
 
 
 def forget(
@@ -157,8 +167,12 @@ def merge(model: Model, other: Model) -> Learned:
     merged = replace(
         model.taught(model.evidence + other.evidence), caution=model.caution or other.caution
     )
-    found = [*check_common_rows(model, other), *check_new_threshold(merged, before=model)]
-    return Learned(merged, tuple(found))
+
+    def check() -> Iterable[Finding]:
+        yield from check_common_rows(model, other)
+        yield from check_new_threshold(merged, before=model)
+
+    return Learned(merged, check)
 
 
 def rename(model: Model, old: str, new: str) -> Learned:
@@ -208,6 +222,12 @@ def _solved(
     caution = next((finding for finding in found if finding.category in CAUTIONS), None)
     solved = Model.solve(plan, evidence, settings.config, promise=settings.promise)
     model = replace(solved, caution=caution)
-    doubt = checks.check_doubt(settings.unlabelled, kinds=model.kinds)
-    found = [*model.check_promise(), *found, *doubt]
-    return Learned(model, (*found, *model.check_dates(times), *model.check_threshold()))
+
+    def check() -> Iterable[Finding]:
+        yield from model.check_promise()
+        yield from found
+        yield from checks.check_doubt(settings.unlabelled, kinds=model.kinds)
+        yield from model.check_dates(times)
+        yield from model.check_threshold()
+
+    return Learned(model, check)

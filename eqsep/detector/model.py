@@ -107,6 +107,7 @@ class Model(WithoutCaches):
         solved = Model.solve(self.plan, evidence, self.config, promise=self.promise)
         return replace(
             solved,
+            namer=self.namer if self.namer.is_same(solved.namer) else solved.namer,
             caution=self.caution,
             left_out=self.left_out,
             label_column=self.label_column,
@@ -369,9 +370,12 @@ class Model(WithoutCaches):
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; what was solved is one, so that all processes agree."""
-        judges, evidence = self.namer.judges, self.evidence
-        kinds = evidence.kinds.sorted() if judges is None else judges.examples
-        evidence = replace(evidence, kinds=kinds)
+        judges = self.namer.judges
+        return self.state_without_judges() | {"judges": None if judges is None else judges.state()}
+
+    def state_without_judges(self) -> dict[str, Any]:
+        """The same without what is grown on the rows of kinds when a name is first asked for."""
+        evidence = replace(self.evidence, kinds=self.evidence.kinds.sorted())
         return {
             "plan": self.plan,
             "evidence": evidence.state(),
@@ -379,7 +383,6 @@ class Model(WithoutCaches):
             "promise": self.promise,
             "solved": self.score.state(),
             "calibration": self.calibration,
-            "judges": None if judges is None else judges.state(),
             "caution": self.caution,
             "left_out": list(self.left_out),
             "label_column": self.label_column,
@@ -388,8 +391,8 @@ class Model(WithoutCaches):
 
     def known(self) -> dict[str, Any]:
         """What the model knows, whatever the order in which it was learnt."""
-        state = self.state()
-        for part in ("solved", "calibration", "judges"):
+        state = self.state_without_judges()
+        for part in ("solved", "calibration"):
             del state[part]
         del state["evidence"]["sums"]  # the hashes of rows stand for them, without rounding
         labels = self.evidence.labels.reader

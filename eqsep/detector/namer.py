@@ -482,6 +482,11 @@ class Namer(WithoutCaches):
         known = self.judges if len(self.kinds) > 1 else None
         return None if known is None or len(known.sorted_kinds) < 2 else known.expected
 
+    def is_same(self, other: "Namer") -> bool:
+        """Whether both know the same rows of kinds, so that one can stand for the other."""
+        mine, others = ((one.kinds, one.learnt, one.config) for one in (self, other))
+        return mine == others and self.examples.is_same(other.examples)
+
     def with_judges(self, judges: Judges) -> "Namer":
         """The same namer with existing judges."""
         namer = replace(self, examples=judges.examples)

@@ -1,9 +1,8 @@
 """A backtest: what would have happened, period by period, with labels that come late."""
 
 import re
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -13,10 +12,12 @@ from scipy import stats
 from sklearn.base import clone
 
 from eqsep.arrays import objects
-from eqsep.checks import DependentRowsWarning
+from eqsep.checks import DependentRowsWarning, warn_of
+from eqsep.detector import learning
 from eqsep.detector.detector import Detector
+from eqsep.detector.learning import Learned
 from eqsep.detector.model import Model
-from eqsep.errors import EqsepWarning, ParameterError, UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.assessment import promise_of
 from eqsep.evaluation.kinds import anomalous_kinds
 from eqsep.evaluation.promises import MeasuredPromise, Share
@@ -158,21 +159,24 @@ class Learning(Contender):
     def learn(self, rows: Table, kind: np.ndarray, known: np.ndarray) -> None:
         known = known if self.pending else np.where(known == SEEN, AHEAD, known)
         self._age += 1
-        with warnings.catch_warnings():
-            # Later rows are measured here, whether they depend on earlier ones or not.
-            warnings.simplefilter("ignore", DependentRowsWarning)
-            if self._learnt is not None:
-                warnings.simplefilter("ignore", EqsepWarning)  # the first fit has shown them
-            if self._learnt is None or (self.refit and self._age > self.refit):
-                first = np.flatnonzero(known == LABELLED)
-                self.detector = clone(self.detector).fit(rows.take(first), kind[first])
-                self._learnt, self._age = np.where(known == LABELLED, LABELLED, AHEAD), 1
-            self._move(rows, kind, self._learnt, known)
+        is_first, learned = self._learnt is None, list[Learned]()
+        if self._learnt is None or (self.refit and self._age > self.refit):
+            first = np.flatnonzero(known == LABELLED)
+            self.detector = clone(self.detector)
+            learned.append(self.detector.fit_quietly(rows.take(first), kind[first]))
+            self._learnt, self._age = np.where(known == LABELLED, LABELLED, AHEAD), 1
+        learned += self._move(rows, kind, self._learnt, known)
         self._learnt = known
+        if is_first:  # later findings are the same ones
+            found = (finding for one in learned for finding in one.findings)
+            # Later rows are measured here, whether they depend on earlier ones or not.
+            warn_of(one for one in found if one.category is not DependentRowsWarning)
         if self.first is None or not self.first.rank:
             self.first = self.detector.model_
 
-    def _move(self, rows: Table, kind: np.ndarray, was: np.ndarray, now: np.ndarray) -> None:
+    def _move(
+        self, rows: Table, kind: np.ndarray, was: np.ndarray, now: np.ndarray
+    ) -> Iterator[Learned]:
         """Forget rows as they were learnt, and learn them as they are known now."""
         labels = {SEEN: objects([None] * len(kind)), JUDGED: kind, LABELLED: kind}
         for stage in (SEEN, JUDGED):  # neither calibrates
@@ -182,7 +186,10 @@ class Learning(Contender):
         for stage, y in labels.items():
             new = np.flatnonzero((now == stage) & (was != stage))
             if len(new):
-                self.detector.partial_fit(rows.take(new), y[new], judged=stage != LABELLED)
+                judged, model = stage != LABELLED, self.detector.model_
+                learned = learning.learn(model, rows.take(new), y[new], judged=judged)
+                self.detector.with_model(learned.model)
+                yield learned
 
     def scores(self, rows: Table) -> np.ndarray | None:
         return None if self._learnt is None else self.detector.decision_function(rows)

@@ -300,8 +300,9 @@ def try_names(
     def tried(learnt: list[str]) -> Names:
         rows = np.flatnonzero(first & np.isin(kind, [normal, *learnt]))
         test = np.flatnonzero(~first)
-        fitted = clone(detector).set_params(normal=NORMAL).fit(table.take(rows), labels[rows])
-        return names_on(fitted.model_, table.take(test), labels[test].astype(str), normal=NORMAL)
+        trial = clone(detector).set_params(normal=NORMAL)  # its rows are not all of them
+        fitted = trial.fit_quietly(table.take(rows), labels[rows]).model
+        return names_on(fitted, table.take(test), labels[test].astype(str), normal=NORMAL)
 
     drawn, half = rng.permutation(known).tolist(), len(known) // 2
     fits = [known, *([drawn[half:], drawn[:half]] if half else [])]

@@ -18,6 +18,16 @@ def note(message: str, **fields: Any) -> None:
 
 
 @contextmanager
+def without_notes() -> Iterator[None]:
+    """Drop the notes of a trial."""
+    token = _held.set([])
+    try:
+        yield
+    finally:
+        _held.reset(token)
+
+
+@contextmanager
 def in_one_warning(name: str) -> Iterator[None]:
     token = _held.set(held := list[str]())
     try:

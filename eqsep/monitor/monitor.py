@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy.special import ndtri
 
-from eqsep.detector import Detector
+from eqsep.detector.audit import Fitted
 from eqsep.detector.calibration import checked_share
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.model import Model
@@ -154,7 +154,7 @@ class Monitor:
 
     def __init__(
         self,
-        detector: Detector,
+        detector: Fitted,
         *,
         delta: float = 0.01,
         random_state: Any = 0,
@@ -332,7 +332,7 @@ class Monitor:
         now, errors = self._means(self._jumper.n)
         if np.isnan(errors).any():
             return []
-        changes = self.detector.plan_.encoder.moved(self._held.mean(axis=0), now, errors)
+        changes = self.detector.model_.plan.encoder.moved(self._held.mean(axis=0), now, errors)
         moved = zip(self._columns, self._moved(errors).tolist(), strict=True)
         known = [ColumnShift(column, far, changes[column]) for column, far in moved]
         return sorted(known, key=lambda shift: -abs(shift.standard_errors))
@@ -388,7 +388,7 @@ class Monitor:
     @property
     def _columns(self) -> list[str]:
         """The names of the columns that are encoded."""
-        encoder = self.detector.plan_.encoder
+        encoder = self.detector.model_.plan.encoder
         return [encoder.column_names[place] for place in dict.fromkeys(encoder.source.tolist())]
 
     def _means(self, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -408,7 +408,7 @@ class Monitor:
 
     def _moved(self, errors: np.ndarray) -> np.ndarray:
         """How far each column has moved, by its encoded one that did so farthest."""
-        source = self.detector.plan_.encoder.source.tolist()
+        source = self.detector.model_.plan.encoder.source.tolist()
         farthest = dict.fromkeys(source, np.nan)
         for column, away in zip(source, errors.tolist(), strict=True):
             if not abs(away) < abs(farthest[column]):
@@ -441,13 +441,13 @@ class Monitor:
         )
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], detector: Detector) -> "Monitor":
+    def load(cls, path: str | os.PathLike[str], detector: Fitted) -> "Monitor":
         """The monitor in a file; if the model has changed since, a new episode begins."""
         with Path(path).open("rb") as file:
             return cls.read(file, detector, path=os.fspath(path))
 
     @classmethod
-    def read(cls, file: BinaryIO, detector: Detector, *, path: str = "The file") -> "Monitor":
+    def read(cls, file: BinaryIO, detector: Fitted, *, path: str = "The file") -> "Monitor":
         """The monitor in an open file, which messages call `path`."""
         try:
             with np.load(file, allow_pickle=False) as kept:

@@ -72,7 +72,8 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
             words.set_color(INK)
     file = StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
-        # Text stays text, and the page has letters that the font here may lack.
+        # Text stays text, and the page has letters that the font here may lack: Matplotlib says so
+        # by warnings alone.
         warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure.savefig(file, format="svg")
     svg = ElementTree.fromstring(_NO_XML.sub("\ufffd", file.getvalue()))

@@ -367,7 +367,7 @@ class Alarms:
         if alarm.reasons is not None:
             return alarm
         with suppress(Missing):  # it was purged
-            self._ledger.detector(alarm.said.version)
+            self._ledger.model(alarm.said.version)
         return self.with_reasons([alarm])[0]
 
     def with_reasons(self, alarms: Sequence[Alarm]) -> list[Alarm]:
@@ -376,9 +376,9 @@ class Alarms:
         kept: list[int] = []
         for version in {alarm.said.version for alarm in alarms if alarm.reasons is None}:
             asked = [a for a in alarms if a.reasons is None and a.said.version == version]
-            detector = self._ledger.at_hand(version)
-            kept += [] if detector is None else [alarm.id for alarm in asked]  # others may change
-            model = (detector or self._ledger.live_detector(asked[0].model)).model_
+            model = self._ledger.at_hand(version)
+            kept += [] if model is None else [alarm.id for alarm in asked]  # others may change
+            model = self._ledger.live_model(asked[0].model) if model is None else model
             explained = model.explain(rows_for(model, [alarm.row for alarm in asked]), top=_REASONS)
             for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
                 reasons[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
@@ -391,7 +391,7 @@ class Alarms:
     def normal_rows(self, number: int, *, n: int = 5) -> list[dict[str, str]]:
         """The normal rows nearest to a row, in the units of the table."""
         alarm = self.get(number)
-        model = self._ledger.live_detector(alarm.model).model_
+        model = self._ledger.live_model(alarm.model)
         table = model.plan.align(rows_for(model, [alarm.row]))
         return model.explainer.nearest_normal_rows(table, n=n)[0]
 
@@ -472,7 +472,7 @@ class Alarms:
 
     def _directions(self, name: str, alarms: list[Alarm]) -> np.ndarray:
         live = self._ledger.in_use(name)[0]
-        return self._likeness.directions(live, self._ledger.detector(live).model_, alarms)
+        return self._likeness.directions(live, self._ledger.model(live), alarms)
 
     def assign(self, numbers: Sequence[int], assignee: str | None) -> None:
         """Assign rows to somebody, or to nobody."""
@@ -494,7 +494,7 @@ class Alarms:
             numbers = [row.id for row in self._store.rows(query)]
             for start in range(0, len(numbers), PIECE):  # others write meanwhile: they come first
                 live = self._ledger.in_use(name)[0]  # the newest, if that has changed
-                model, some = self._ledger.detector(live).model_, numbers[start : start + PIECE]
+                model, some = self._ledger.model(live), numbers[start : start + PIECE]
                 changed = self._judged(model, name, some)
                 if changed:
                     rewriting = _rewriting(self._store.engine.dialect, live, changed)

@@ -105,7 +105,7 @@ class Exemptions:
 
     def covering(self, name: str, asked: Exempted) -> list[Alarm]:
         """The open alarms that an exemption would keep out of the inbox, the newest first."""
-        columns = self._ledger.live_detector(name).plan_.table_columns
+        columns = self._ledger.live_model(name).plan.table_columns
         if asked.column is not None and asked.column not in columns:
             raise UserError(f"{asked.column!r} is not a column of the model {name!r}.")
         asked, table = asked.checked(), schema.rows.c

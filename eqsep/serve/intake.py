@@ -198,14 +198,14 @@ class Intake:
     def score(self, name: str, rows: list[Row], *, version: int | None = None) -> list[RowAnswer]:
         """The answers of a version, by default the live one; nothing is stored."""
         number = self._ledger.in_use(name)[0] if version is None else version
-        model = self._ledger.detector(number).model_
+        model = self._ledger.model(number)
         scored = _scored(model, self._extended(name, model, rows))
         said = [] if scored.verdicts is None else scored.verdicts.each()
         return _spread(scored.rows, [RowAnswer(**one, version=number) for one in said])
 
     def explain(self, name: str, rows: list[Row], *, top: int) -> list[Explanation | str]:
         """Why each row has its score by the live version, or why it has none; nothing is stored."""
-        model = self._ledger.live_detector(name).model_
+        model = self._ledger.live_model(name)
         found = self._extended(name, model, rows)
         good = [row for row in found if not isinstance(row, str)]
         why = iter(model.explain(rows_for(model, good), top=top) if good else [])
@@ -221,8 +221,8 @@ class Intake:
     def take(self, name: str, rows: list[Row]) -> list[RowAnswer]:
         """Score rows, each alone if it is bad, and store those to look at before this returns."""
         live, shadow, settings = self._ledger.in_use(name)
-        model = self._ledger.detector(live).model_
-        second = None if shadow is None else self._ledger.detector(shadow).model_
+        model = self._ledger.model(live)
+        second = None if shadow is None else self._ledger.model(shadow)
         entity = entity_column(settings, model.plan)
         if model.plan.windows is None:
             scored = _scored(model, rows, second)

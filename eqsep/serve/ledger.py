@@ -1,22 +1,22 @@
 """The ledger: models as logs of what they were taught, so that any version can be restored."""
 
-import copy
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, Update, case, insert, null, select, update
 
-from eqsep.detector import Detector
+from eqsep.detector import Detector, learning
 from eqsep.detector.audit import rows_to_learn
 from eqsep.detector.evidence import Evidence, gather
+from eqsep.detector.learning import Learned
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
-from eqsep.errors import EqsepWarning, UserError
+from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.persistence.files import model_bytes, model_of, state_hash
 from eqsep.serve import schema, texts
@@ -29,12 +29,10 @@ IMPORT = "import"  # what is merged: kept outside the log, and never live itself
 _LOOKED_AT = 1_000  # stored rows that show which columns there are
 KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
 Row = dict[str, Any]
-_ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
 SNAPSHOT_EVERY = 25  # versions, of which one gets a model file
-_KEPT = 6  # detectors in memory
+_MODELS_IN_MEMORY = 6
 ATTEMPTS = 20  # to write before other writers
-Within = Callable[[Connection, Any, Any], None]  # writes more with a version and its detector
-Learnt = tuple[Detector, tuple[str, ...]]  # a changed detector, and the warnings
+Within = Callable[[Connection, Any, Any], None]  # writes more with a version and its model
 
 
 @dataclass(frozen=True)
@@ -59,14 +57,14 @@ class Version:
     at: float
     note: str
     n_rows: int  # how many rows were learnt or forgotten
-    digest: str  # a hash of all that the detector has learnt
+    digest: str  # a hash of all that the model has learnt
     source: int | None = None  # the version that was reverted to, or merged
-    # of the detector when the version was made; not stored
+    # of the model when the version was made; not stored
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
-class Change:
+class NewVersion:
     """A version to be made."""
 
     operation: str
@@ -77,7 +75,7 @@ class Change:
     digest: str = ""  # of what it makes, where that is known
 
 
-Wanted = Change | Callable[[int], Change | None] | None  # it may depend on the live version
+Planned = NewVersion | Callable[[int], NewVersion | None]  # it may depend on the live version
 
 
 def entity_column(settings: dict[str, Any], plan: Plan) -> str | None:
@@ -109,23 +107,28 @@ def _lesson(row: Any) -> Lesson | None:
 
 
 def _write(
-    connection: Connection, name: str, change: Change, detector: Detector, parent: int | None = None
+    connection: Connection, name: str, new: NewVersion, model: Model, parent: int | None = None
 ) -> int:
     """Write a version and return its number; the first and every 25th also get a model file."""
-    depth, lesson, table = 0, change.lesson, schema.versions
-    if change.operation == REVERT:
-        depth = _entry(connection, change.source or 0).depth
+    depth, lesson, table = 0, new.lesson, schema.versions
+    if new.operation == REVERT:
+        depth = _entry(connection, new.source or 0).depth
     elif parent is not None:
         depth = (_entry(connection, parent).depth + 1) % SNAPSHOT_EVERY
-    values = {**vars(change), "model": name, "parent": parent, "at": now(), "depth": depth}
+    values = {**vars(new), "model": name, "parent": parent, "at": now(), "depth": depth}
     values |= {"lesson": lesson and vars(lesson), "n_rows": len(lesson.rows) if lesson else 0}
-    values["digest"] = change.digest or digest(detector.model_)
+    values["digest"] = new.digest or digest(model)
     made = insert(table).values(**values).returning(table.c.id)
     number = int(connection.execute(made).scalar_one())
-    if not depth and change.operation != REVERT:
-        whole = {"version": number, "content": model_bytes(detector)}
-        connection.execute(insert(schema.snapshots).values(**whole))
+    if not depth and new.operation != REVERT:
+        write_file(connection, number, model)
     return number
+
+
+def write_file(connection: Connection, number: int, model: Model) -> None:
+    """Write the model file of a version."""
+    content = model_bytes(Detector.of(model))
+    connection.execute(insert(schema.snapshots).values(version=number, content=content))
 
 
 def _placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
@@ -156,21 +159,19 @@ def _changed(name: str, **values: Any) -> Update:
     return update(schema.models).where(schema.models.c.name == name).values(**values)
 
 
-def _content(connection: Connection, number: int) -> Detector:
-    """The detector in the model file of a version."""
+def _read_file(connection: Connection, number: int) -> Model:
+    """The model in the model file of a version."""
     table = schema.snapshots
     content = connection.execute(select(table.c.content).where(table.c.version == number)).scalar()
     if content is None:
         raise Missing(f"The versions before {number} were purged: they cannot be restored.")
-    detector: Detector = model_of(content)
-    return detector
+    model: Model = model_of(content, scoring=True)
+    return model
 
 
 def digest(model: Model) -> str:
     """A hash of all that a model has learnt: equal for equal bits."""
-    state = model.state()
-    del state["judges"]  # grown on the rows of kinds when a name is first asked for
-    return state_hash(state)
+    return state_hash(model.state_without_judges())
 
 
 def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
@@ -189,30 +190,24 @@ def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
     return [numbers[label] for label in labels]
 
 
-def done(detector: Detector, operation: str, more: Lesson | Detector) -> Learnt:
-    """A changed copy of the detector, and the warnings."""
-    made = copy.copy(detector)  # learning replaces its model, which stays as it is
-    with _ONE_AT_A_TIME, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        if isinstance(more, Detector):
-            made.merge(more)
-        elif operation == RENAME:
-            made.rename_kind(*more.labels)
-        else:
-            model = detector.model_
-            rows, labels = rows_for(model, more.rows), _labels_for(model, more.labels)
-            change = made.partial_fit if operation == LEARN else made.forget
-            change(rows, labels, judged=more.judged)
-            if set(more.labels) == {NORMAL}:  # of kinds, the model has learnt nothing new
-                made.with_model(_with_judges(made.model_, of=model))
-    messages = (str(one.message) for one in caught if issubclass(one.category, EqsepWarning))
-    return made, tuple(dict.fromkeys(messages))
+def apply(model: Model, operation: str, more: Lesson | Model) -> Learned:
+    """What an operation makes of a model."""
+    if isinstance(more, Model):
+        return learning.merge(model, more)
+    if operation == RENAME:
+        return learning.rename(model, *more.labels)
+    rows, labels = rows_for(model, more.rows), _labels_for(model, more.labels)
+    if operation == LEARN:
+        return learning.learn(model, rows, labels, judged=more.judged)
+    left = learning.forget(model, rows, labels, judged=more.judged)
+    if left is None:
+        raise UserError("The model would forget all rows that it has learnt.")
+    return left
 
 
-def _with_judges(model: Model, *, of: Model) -> Model:
-    """A model with the judges of another that knows the same rows of kinds: they grow slowly."""
-    judges = of.namer.judges
-    return model if judges is None else replace(model, namer=model.namer.with_judges(judges))
+def messages(learned: Learned) -> tuple[str, ...]:
+    """What was found, each message once."""
+    return tuple(dict.fromkeys(str(finding.warning()) for finding in learned.findings))
 
 
 def learnt_from(model: Model, lesson: Lesson) -> Evidence:
@@ -237,27 +232,32 @@ def rows_for(model: Model, rows: list[Row]) -> list[Any]:
     return [{name: value for name, value in row.items() if name in known} for row in rows]
 
 
-def _check_servable(name: str, detector: object) -> None:
+def _model_in(detector: object) -> Model:
+    """The model of a fitted detector; refuses anything else."""
+    if not isinstance(detector, Detector) or not hasattr(detector, "model_"):
+        kind = type(detector).__name__
+        raise UserError(f"Expected a fitted Detector, got {kind}: fit one with eqsep fit.")
+    return detector.model_
+
+
+def _check_servable(name: str, model: Model) -> None:
     """Refuse a name that a model cannot have, and a model that cannot score single rows."""
     if texts.name(name, what="A model name") != name or "/" in name or name in (".", ".."):
         raise texts.Invalid(
             f"{name!r} cannot be a model name: it must not contain a slash, begin or end with a "
             f"space, or be a dot."
         )
-    if not isinstance(detector, Detector) or not hasattr(detector, "model_"):
-        found = type(detector).__name__
-        raise UserError(f"Expected a fitted Detector, got {found}: fit one with eqsep fit.")
-    grouping = detector.plan_.holdout.grouping
-    if detector.plan_.windows is not None and grouping is not None and grouping.columns[0] == "":
+    grouping = model.plan.holdout.grouping
+    if model.plan.windows is not None and grouping is not None and grouping.columns[0] == "":
         raise UserError(
             "This model takes windows run by run, but its groups were not a column when it was "
             "fitted, so rows cannot say which run they belong to. Fit it with groups='COLUMN'."
         )
 
 
-def _reads(detector: Detector) -> dict[str, str | None]:
-    """The columns of a detector, and as what each is read."""
-    learnt = detector.plan_.table_columns
+def _reads(model: Model) -> dict[str, str | None]:
+    """The columns of a model, and as what each is read."""
+    learnt = model.plan.table_columns
     return {name: None if column is None else column.reads for name, column in learnt.items()}
 
 
@@ -267,7 +267,16 @@ class Replay:
 
     versions: int  # how many were repeated
     same_bits: bool  # whether each of them has the same bits as at first
-    largest_difference: float  # between coefficients of the live detector and of the repeated one
+    largest_difference: float  # between coefficients of the live model and of the repeated one
+
+
+@dataclass(frozen=True)
+class _Lecture:
+    """A lesson that a version is taught, perhaps by another thread."""
+
+    number: int
+    lesson: Lesson
+    learned: Future[Learned] = field(default_factory=Future, compare=False)
 
 
 class Ledger:
@@ -275,9 +284,9 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._detectors: OrderedDict[int, Detector] = OrderedDict()
-        self._previewed: tuple[int, Lesson, Learnt] | None = None
-        self._lock, self._learning = threading.Lock(), threading.Lock()
+        self._models: OrderedDict[int, Model] = OrderedDict()
+        self._lecture: _Lecture | None = None  # the latest
+        self._lock = threading.Lock()
         self._making = threading.RLock()  # a version that is made may need others
 
     def names(self) -> list[str]:
@@ -289,16 +298,17 @@ class Ledger:
         self, name: str, detector: Detector, *, by: str, settings: dict[str, Any] | None = None
     ) -> Version:
         """Add a fitted detector as a model; its settings name the columns "entity" and "time"."""
-        _check_servable(name, detector)
+        model = _model_in(detector)
+        _check_servable(name, model)
         with self._store.writing() as connection:
             same = select(schema.models.c.name).where(schema.models.c.name == name)
             if connection.execute(same).first():
                 raise UserError(f"A model {name!r} already exists: merge, or choose another name.")
-            number = _write(connection, name, Change(ADD, by), detector)
-            there = _placed(settings or {}, detector.kinds_)
+            number = _write(connection, name, NewVersion(ADD, by), model)
+            there = _placed(settings or {}, model.kinds)
             connection.execute(insert(schema.models).values(name=name, live=number, settings=there))
             connection.execute(audit_entry(by, ADD, model=name, version=number))
-        self._keep(number, detector)
+        self._keep(number, model)
         return self.version(number)
 
     def added(self, name: str) -> Version:
@@ -308,31 +318,32 @@ class Ledger:
 
     def take(self, name: str, detector: Detector, *, by: str) -> Version:
         """Make another fitted detector live in the place of a model, whose log `revert` finds."""
-        _check_servable(name, detector)
-        if _reads(detector) != _reads(self.live_detector(name)):
+        model = _model_in(detector)
+        _check_servable(name, model)
+        if _reads(model) != _reads(self.live_model(name)):
             raise UserError(f"The columns of the file differ from {name!r}: use another name.")
         with self._store.writing() as connection:
-            number = _write(connection, name, Change(ADD, by, "taken from its file"), detector)
-            placed = _placed(_settings(connection, name), detector.kinds_)
+            number = _write(connection, name, NewVersion(ADD, by, "taken from its file"), model)
+            placed = _placed(_settings(connection, name), model.kinds)
             connection.execute(_changed(name, live=number, settings=placed))
             connection.execute(audit_entry(by, "take", model=name, version=number))
-        self._keep(number, detector)
+        self._keep(number, model)
         return self.version(number)
 
     def settings(self, name: str) -> dict[str, Any]:
         """The settings of a model."""
-        return {k: v for k, v in self._model(name).settings.items() if k != KINDS}
+        return {k: v for k, v in self._row(name).settings.items() if k != KINDS}
 
     def places(self, name: str) -> dict[str, int]:
         """The kinds of the live version, each with its place, which never changes."""
-        row = self._model(name)
-        kinds = self.detector(row.live).kinds_
+        row = self._row(name)
+        kinds = self.model(row.live).kinds
         order = _placed(row.settings, kinds)[KINDS]
         return {kind: order.index(kind) for kind in sorted(kinds, key=order.index)}
 
     def set_settings(self, name: str, **changes: str | float | None) -> None:
         """Change settings of a model; None removes one."""
-        self._model(name)
+        self._row(name)
         changes = {k: texts.value(v) if isinstance(v, str) else v for k, v in changes.items()}
         with self._store.writing() as connection:
             there = _settings(connection, name) | changes
@@ -348,20 +359,20 @@ class Ledger:
 
     def live(self, name: str) -> Version:
         """The version that raises alarms."""
-        return self.version(self._model(name).live)
+        return self.version(self._row(name).live)
 
-    def live_detector(self, name: str) -> Detector:
-        """The detector of that version. It is shared: copy it before you change it."""
-        return self.detector(self._model(name).live)
+    def live_model(self, name: str) -> Model:
+        """The model of that version."""
+        return self.model(self._row(name).live)
 
     def shadow(self, name: str) -> Version | None:
         """The version that also scores, but raises no alarms."""
-        number = self._model(name).shadow
+        number = self._row(name).shadow
         return None if number is None else self.version(number)
 
     def in_use(self, name: str) -> tuple[int, int | None, dict[str, Any]]:
         """The numbers of the live and the shadow version, and the settings."""
-        row = self._model(name)
+        row = self._row(name)
         return row.live, row.shadow, row.settings
 
     def set_shadow(self, name: str, number: int | None) -> None:
@@ -403,42 +414,53 @@ class Ledger:
             gone |= {row.id} if is_gone else set()
         return gone
 
-    def detector(self, number: int) -> Detector:
-        """The detector of a version. It is shared: copy it before you change it."""
+    def model(self, number: int) -> Model:
+        """The model of a version."""
         found = self.at_hand(number)
         if found is None:
             with self._making:  # those who ask for versions in memory do not wait
-                found = self.at_hand(number) or self._made(number)
+                found = self.at_hand(number)
+                found = self._made(number) if found is None else found
                 self._keep(number, found)
         return found
 
-    def at_hand(self, number: int) -> Detector | None:
-        """The detector of a version, if it is in memory."""
+    def at_hand(self, number: int) -> Model | None:
+        """The model of a version, if it is in memory."""
         with self._lock:
-            if number in self._detectors:
-                self._detectors.move_to_end(number)
-            return self._detectors.get(number)
+            if number in self._models:
+                self._models.move_to_end(number)
+            return self._models.get(number)
 
-    def learnt(self, number: int, lesson: Lesson) -> Learnt:
-        """What a lesson would make of a version, and the warnings; nothing is kept."""
-        with self._learning:  # a caller that applies the lesson meanwhile waits, then reuses it
-            previewed, like, would = self._previewed or (None, None, None)
-            if would is None or (previewed, like) != (number, lesson):
-                would = done(self.detector(number), LEARN, lesson)
-                self._previewed = number, lesson, would
-            return would
+    def learnt(self, number: int, lesson: Lesson) -> Learned:
+        """What a lesson would make of a version; no version is made.
+
+        Of the latest lesson it is remembered: a verdict learns nothing that its preview has learnt.
+        """
+        asked = _Lecture(number, lesson)
+        with self._lock:
+            lecture = self._lecture
+            if lecture is None or lecture != asked:
+                lecture = self._lecture = asked
+        if lecture is asked:  # else another thread learns it, or has done so
+            try:
+                asked.learned.set_result(apply(self.model(number), LEARN, lesson))
+            except BaseException as error:
+                asked.learned.set_exception(error)
+                with self._lock:
+                    self._lecture = None if self._lecture is asked else self._lecture
+        return lecture.learned.result()
 
     def learn(self, name: str, lesson: Lesson, *, by: str, note: str = "") -> Version:
         """Teach the live version labelled rows."""
-        return self.append(name, Change(LEARN, by, note, lesson))
+        return self.append(name, NewVersion(LEARN, by, note, lesson))
 
     def rename(self, name: str, old: str, new: str, *, by: str) -> Version:
         """Give a kind another name; if that is the name of another kind, both become one."""
-        lesson, kinds = Lesson([], [old, new], judged=False), self.live_detector(name).kinds_
+        lesson, kinds = Lesson([], [old, new], judged=False), self.live_model(name).kinds
         if new == old and old in kinds:
             raise UserError("That is its name already.")
         note = f"merged {old} into {new}" if new in kinds else f"{old} is now {new}"
-        return self.append(name, Change(RENAME, by, note, lesson))
+        return self.append(name, NewVersion(RENAME, by, note, lesson))
 
     def renames(self, number: int, *, since: int) -> list[list[str]]:
         """The old and the new names of kinds that a version has renamed after another one."""
@@ -450,17 +472,18 @@ class Ledger:
 
     def merge(self, name: str, other: Detector, *, by: str) -> Version:
         """Merge a detector with the same plan that has learnt elsewhere."""
-        self._model(name)
+        self._row(name)
+        model = _model_in(other)
         with self._store.writing() as connection:
-            number = _write(connection, name, Change(IMPORT, by), other)
-        return self.append(name, Change(MERGE, by, source=number))
+            number = _write(connection, name, NewVersion(IMPORT, by), model)
+        return self.append(name, NewVersion(MERGE, by, source=number))
 
     def revert(
         self, name: str, number: int, *, by: str, note: str = "", within: Within | None = None
     ) -> Version:
         """Go back to a version, bit for bit."""
         self._own(name, number)
-        return self.append(name, Change(REVERT, by, note, source=number), within=within)
+        return self.append(name, NewVersion(REVERT, by, note, source=number), within=within)
 
     def lesson(self, number: int) -> Lesson | None:
         """What a version has learnt or forgotten."""
@@ -474,111 +497,112 @@ class Ledger:
 
     def replay(self, name: str) -> Replay:
         """Repeat the log of the live version from its beginning, using no later model files."""
-        live = self._model(name).live
+        live = self._row(name).live
         with self._store.reading() as connection:
             entries = [_entry(connection, number) for number in lineage(connection, live)]
             # nothing before a model that was added, or before the last purge, is needed
             is_first = [row.operation != MERGE and row.lesson is None for row in entries]
             start = int(np.flatnonzero(is_first)[-1])
-            detector = _content(connection, entries[start].id)
-        same = digest(detector.model_) == entries[start].digest
+            model = _read_file(connection, entries[start].id)
+        same = digest(model) == entries[start].digest
         for row in entries[start + 1 :]:
-            detector = self._next(detector, row)
-            same &= digest(detector.model_) == row.digest
-        difference = np.abs(detector.coef_ - self.detector(live).coef_).max(initial=0.0)
+            model = self._next(model, row)
+            same &= digest(model) == row.digest
+        coef, again = (one.score.kernel.coef for one in (self.model(live), model))
+        difference = np.abs(coef - again).max(initial=0.0)
         return Replay(len(entries) - start, bool(same), float(difference))
 
-    def append(self, name: str, wanted: Wanted, *, within: Within | None = None) -> Version:
-        """Apply a change, if there is one, to the live version and make the result live."""
+    def append(self, name: str, planned: Planned, *, within: Within | None = None) -> Version:
+        """Make a version of the live one, if one is planned, and make it live."""
         for _ in range(ATTEMPTS):
-            parent = self._model(name).live
-            change = wanted(parent) if callable(wanted) else wanted
-            if change is None:
+            parent = self._row(name).live
+            new = planned(parent) if callable(planned) else planned
+            if new is None:
                 with self._store.writing() as connection:
                     if within is not None:
                         within(connection, None, None)
                 return self.version(parent)
-            if change.operation == REVERT:
-                detector, warned = self.detector(change.source or 0), tuple[str, ...]()
-            elif change.operation == LEARN and change.lesson is not None:
-                detector, warned = self.learnt(parent, change.lesson)  # perhaps previewed before
+            if new.operation == REVERT:
+                learned = Learned(self.model(new.source or 0))
+            elif new.operation == LEARN and new.lesson is not None:
+                learned = self.learnt(parent, new.lesson)  # perhaps previewed before
             else:
-                more = change.lesson or self.detector(change.source or 0)
-                detector, warned = done(self.detector(parent), change.operation, more)
-            renames = self._renaming(parent, change)
-            model = detector.model_  # the first row that it names, and its hash, take it long
+                more = new.lesson or self.model(new.source or 0)
+                learned = apply(self.model(parent), new.operation, more)
+            renames, warned = self._renaming(parent, new), messages(learned)
+            model = learned.model  # the first row that it names, and its hash, take it long
             model.judge(model.plan.kernel.landmarks[:1], threshold=-np.inf)
-            change = replace(change, digest=digest(model))
+            new = replace(new, digest=digest(model))
             with self._making:  # those who see that it is live find it in memory
                 with self._store.writing() as connection:
-                    number = _write(connection, name, change, detector, parent)
+                    number = _write(connection, name, new, model, parent)
                     made_live = _changed(name, live=number).where(schema.models.c.live == parent)
                     if not connection.execute(made_live).rowcount:
                         connection.rollback()  # somebody else was first
                         continue
                     before = _settings(connection, name)
-                    settings = _renamed(before, renames, detector.kinds_)
+                    settings = _renamed(before, renames, model.kinds)
                     is_moved = settings[KINDS] != list(before.get(KINDS, ()))
-                    if is_moved or set(detector.kinds_) - set(settings[KINDS]):
-                        placed = _placed(settings, detector.kinds_)
+                    if is_moved or set(model.kinds) - set(settings[KINDS]):
+                        placed = _placed(settings, model.kinds)
                         connection.execute(_changed(name, settings=placed))
                     if within is not None:
-                        within(connection, number, detector)
+                        within(connection, number, model)
                     else:
                         what: dict[str, Any] = {"model": name, "version": number}
-                        if change.operation == RENAME:
-                            what["note"] = change.note
-                        connection.execute(audit_entry(change.by, change.operation, **what))
-                self._keep(number, detector)
+                        if new.operation == RENAME:
+                            what["note"] = new.note
+                        connection.execute(audit_entry(new.by, new.operation, **what))
+                self._keep(number, model)
             return replace(self.version(number), warnings=warned)
         raise Conflict(
             f"Others changed the model {name!r} {ATTEMPTS} times in the meantime, so nothing was "
             f"saved. Try again."
         )
 
-    def _renaming(self, parent: int, change: Change) -> list[Sequence[str]]:
-        """The names that a change to a version replaces, each with the new one."""
-        if change.operation == RENAME and change.lesson is not None:
-            return [change.lesson.labels]
-        if change.operation != REVERT:
+    def _renaming(self, parent: int, made: NewVersion) -> list[Sequence[str]]:
+        """The names that a version replaces in its parent, each with the new one."""
+        if made.operation == RENAME and made.lesson is not None:
+            return [made.lesson.labels]
+        if made.operation != REVERT:
             return []
         undone = [(new, old) for old, new in reversed(self.renames(parent, since=0))]
-        return [*undone, *self.renames(change.source or 0, since=0)]
+        return [*undone, *self.renames(made.source or 0, since=0)]
 
-    def _made(self, number: int) -> Detector:
-        """The detector of a version, from the nearest one in memory or in a model file."""
+    def _made(self, number: int) -> Model:
+        """The model of a version, from the nearest one in memory or in a model file."""
         later: list[Any] = []
         with self._store.reading() as connection:
             for before in reversed(lineage(connection, number)):
                 row = _entry(connection, before)
                 kept = self.at_hand(before)
                 if kept is not None or row.depth == 0:
-                    detector = kept or _content(connection, before)
+                    model = _read_file(connection, before) if kept is None else kept
                     break
                 later.append(row)
         for row in reversed(later):
-            detector = self._next(detector, row)
-        return detector
+            model = self._next(model, row)
+        return model
 
-    def _next(self, detector: Detector, row: Any) -> Detector:
-        more = self.detector(row.source) if row.operation == MERGE else _lesson(row)
+    def _next(self, model: Model, row: Any) -> Model:
+        more = self.model(row.source) if row.operation == MERGE else _lesson(row)
         if more is None:
             raise Missing(f"Version {row.id} was purged: it cannot be restored.")
-        return done(detector, row.operation, more)[0]
+        return apply(model, row.operation, more).model
 
-    def _keep(self, number: int, detector: Detector) -> None:
+    def _keep(self, number: int, model: Model) -> None:
         with self._lock:
-            self._detectors[number] = detector
-            while len(self._detectors) > _KEPT:
-                self._detectors.popitem(last=False)
+            self._models[number] = model
+            while len(self._models) > _MODELS_IN_MEMORY:
+                self._models.popitem(last=False)
 
     def forget_kept(self) -> None:
-        """Drop detectors from memory, once the store no longer holds what they know."""
+        """Drop models from memory, once the store no longer holds what they know."""
         with self._lock:
-            self._detectors.clear()
-            self._previewed = None
+            self._models.clear()
+            self._lecture = None
 
-    def _model(self, name: str) -> Any:
+    def _row(self, name: str) -> Any:
         row = self._store.first(select(schema.models).where(schema.models.c.name == name))
         if row is None:
             raise Missing(f"Model {name!r} does not exist.")

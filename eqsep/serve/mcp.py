@@ -44,17 +44,17 @@ def server(work: Workspace) -> MCPServer[Any]:
     def models() -> list[dict[str, Any]]:
         """The models, with the kinds that each has seen and the open alarms of each kind."""
         live = {name: work.ledger.live(name).id for name in work.ledger.names()}
-        fitted = {name: work.ledger.detector(number) for name, number in live.items()}
+        models = {name: work.ledger.model(number) for name, number in live.items()}
         return [
             {
                 "model": name,
                 "version": live[name],
-                "seen_kinds": list(one.kinds_),
-                "columns": list(one.plan_.table_columns),
-                "promised_false_alarms": one.false_alarm_rate if one.model_.rank else None,
+                "seen_kinds": list(one.kinds),
+                "columns": list(one.plan.table_columns),
+                "promised_false_alarms": one.promise.false_alarm_rate if one.rank else None,
                 "open_alarms": work.alarms.kinds(name),
             }
-            for name, one in fitted.items()
+            for name, one in models.items()
         ]
 
     @tool

@@ -155,7 +155,7 @@ class Notices:
         If nothing but the console's address has changed, they are told of what happened since.
         """
         wanted.checked()
-        known = list(self._ledger.live_detector(name).kinds_)
+        known = list(self._ledger.live_model(name).kinds)
         table, secret = schema.subscriptions, secrets.token_hex(32)
         values = {"settings": wanted.model_dump(mode="json"), "known": known, "at": now()}
         host = urlsplit(wanted.url).hostname  # the rest may hold a password
@@ -247,7 +247,7 @@ class Notices:
                     details = asdict(one) | {"n_alarms": len(one.alarms)}
                     yield INCIDENT, str(one.id), {**details, "alarms": one.alarms[:100]}
         if NEW_KIND in wanted.events:
-            for kind in self._ledger.live_detector(name).kinds_:
+            for kind in self._ledger.live_model(name).kinds:
                 if kind not in row.known:
                     yield NEW_KIND, kind[:200], {"kind": kind}
         if DRIFT in wanted.events:

@@ -2,15 +2,24 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, null, select, update
+from sqlalchemy import Connection, delete, null, select, update
 
-from eqsep.detector import Detector
+from eqsep.detector.model import Model
 from eqsep.errors import UserError
-from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
 from eqsep.serve.alarms import Alarms
 from eqsep.serve.intake import run_columns
-from eqsep.serve.ledger import FORGET, LEARN, RENAME, Change, Ledger, Lesson, Row, entity_column
+from eqsep.serve.ledger import (
+    FORGET,
+    LEARN,
+    RENAME,
+    Ledger,
+    Lesson,
+    NewVersion,
+    Row,
+    entity_column,
+    write_file,
+)
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Store
 from eqsep.serve.verdicts import name_now
@@ -33,7 +42,7 @@ class Purging:
     def purge(self, name: str, entity: str, *, by: str) -> Purged:
         """Forget and delete all rows of an entity; versions since its first lesson are gone."""
         live, _, settings = self._ledger.in_use(name)
-        plan = self._ledger.detector(live).plan_
+        plan = self._ledger.model(live).plan
         column = entity_column(settings, plan)
         if column is None:
             raise UserError(f"The model {name!r} has no entity column: set one first.")
@@ -53,7 +62,7 @@ class Purging:
             done.append(int(connection.execute(delete(rows).filter_by(**mine)).rowcount))
             connection.execute(audit_entry(by, "purged", model=name, rows=done[0]))  # not of whom
 
-        def write(connection: Connection, number: int, detector: Detector) -> None:
+        def write(connection: Connection, number: int, model: Model) -> None:
             """Delete lessons and the model files since the first of them; the log begins here."""
             versions, snapshots, models = schema.versions, schema.snapshots, schema.models
             first, its = min([*lessons, number]), versions.c.id
@@ -65,16 +74,16 @@ class Purging:
                 delete(snapshots).where(snapshots.c.version.in_(later)),
                 update(models).where(shadowed).values(shadow=None),
                 update(versions).where(its == number).values(**begins),
-                insert(snapshots).values(version=number, content=model_bytes(detector)),
             ):
                 connection.execute(statement)
+            write_file(connection, number, model)
             delete_rows(connection)
 
         # Judged and other rows are forgotten in turn; the last version deletes the rest.
         while learnt:
             lesson = learnt.pop()
             within = None if learnt else write
-            self._ledger.append(name, Change(FORGET, by, "purged", lesson), within=within)
+            self._ledger.append(name, NewVersion(FORGET, by, "purged", lesson), within=within)
             if within is None:
                 lessons.append(self._ledger.in_use(name)[0])
         if not done and lessons:

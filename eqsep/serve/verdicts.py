@@ -6,12 +6,12 @@ from typing import Any, get_args
 
 from sqlalchemy import ColumnElement, Connection, Update, and_, func, insert, null, select, update
 
-from eqsep.detector import Detector
+from eqsep.detector.learning import Learned
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for as rows_needed
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, TRUTHS
-from eqsep.serve import ledger, schema, texts
+from eqsep.serve import schema, texts
 from eqsep.serve.alarms import (
     FALSE,
     JUDGED,
@@ -25,7 +25,18 @@ from eqsep.serve.alarms import (
     Word,
     checked_name,
 )
-from eqsep.serve.ledger import Ledger, Lesson, Version, learnt_from, rows_for
+from eqsep.serve.ledger import (
+    FORGET,
+    LEARN,
+    REVERT,
+    Ledger,
+    Lesson,
+    NewVersion,
+    Version,
+    learnt_from,
+    messages,
+    rows_for,
+)
 from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
 
@@ -36,7 +47,7 @@ _POWERS = 11  # of two, up to 1,024 rows
 
 
 @dataclass(frozen=True)
-class Change:
+class RowChange:
     """A row, and what its score and name would be."""
 
     alarm: Alarm
@@ -44,7 +55,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Fit:
+class KindFit:
     """How well a row fits a kind."""
 
     # the share of the kind's rows that are at least as unlike it as this row; None where the kind
@@ -64,12 +75,12 @@ class Fit:
 class Preview:
     """What a verdict would change: for its rows, and among the newest stored rows."""
 
-    rows: list[Change]
-    goes: list[Change]  # alarms that would no longer be alarms
-    rises: list[Change]  # rows that would become alarms
-    renamed: list[Change]  # alarms that would get another name
+    rows: list[RowChange]
+    goes: list[RowChange]  # alarms that would no longer be alarms
+    rises: list[RowChange]  # rows that would become alarms
+    renamed: list[RowChange]  # alarms that would get another name
     n_looked_at: int  # how many stored rows were compared
-    fits: dict[str, Fit]  # how well the first row fits each kind
+    fits: dict[str, KindFit]  # how well the first row fits each kind
     threshold: tuple[float, float]  # before and after
     warnings: tuple[str, ...]
     version: int  # the live one, which the verdict would change
@@ -103,7 +114,7 @@ class Reviewed(texts.Asked):
         return found
 
 
-_ALL = Reviewed()
+_ALL_VERDICTS = Reviewed()
 
 
 @dataclass(frozen=True)
@@ -123,15 +134,15 @@ class Merging:
     open: tuple[int, int]  # alarms
 
 
-def fits_now(model: Model, alarm: Alarm) -> dict[str, Fit]:
+def fits_now(model: Model, alarm: Alarm) -> dict[str, KindFit]:
     """How well a row fits each kind by a model, the best first."""
     return dict(sorted(_fits(model, model, alarm).items(), key=lambda one: -(one[1].after or 0.0)))
 
 
-def _fits(before: Model, after: Model, alarm: Alarm) -> dict[str, Fit]:
+def _fits(before: Model, after: Model, alarm: Alarm) -> dict[str, KindFit]:
     was, would = _p_values(before, alarm), _p_values(after, alarm)
     needed, kept = rows_needed(after.promise.unseen_rate), after.evidence.kinds
-    return {k: Fit(was.get(k), would.get(k), kept.n_units(k), needed) for k in was | would}
+    return {k: KindFit(was.get(k), would.get(k), kept.n_units(k), needed) for k in was | would}
 
 
 def _p_values(model: Model, alarm: Alarm) -> dict[str, float]:
@@ -211,7 +222,7 @@ class Outdated(Conflict):
     """After a verdict was previewed, another version went live or others judged its rows."""
 
 
-class Verdicts:
+class VerdictBook:
     """The verdicts of a store: true alarms teach rows with their kind, false ones as normal."""
 
     def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
@@ -226,24 +237,19 @@ class Verdicts:
         names = self._alarms.names(name)
         others = {number: now for number, now in names.items() if number not in judged}
         live = self._ledger.in_use(name)[0]
-        before = after = self._ledger.detector(live).model_
-        warnings: tuple[str, ...] = ()
-        if verdict not in TEACHING:
-            named = True
-        elif named:
-            made, warnings = self._ledger.learnt(live, _lesson(alarms, verdict, kind))
-            after = made.model_
-            if verdict == TRUE and kind is not None:
-                warnings += _few_rows(after, kind)
-        else:  # names cost time only when they are asked for
-            lesson = learnt_from(before, _lesson(alarms, verdict, kind))
-            after = before.taught(before.evidence + lesson)
+        before, teaches = self._ledger.model(live), verdict in TEACHING
+        lesson = _lesson(alarms, verdict, kind)
+        learned = self._ledger.learnt(live, lesson) if teaches else Learned(before)
+        after, named = learned.model, named or not teaches
+        warnings = messages(learned) if named else ()
+        if named and verdict == TRUE and kind is not None:
+            warnings += _few_rows(after, kind)
         then = self._alarms.said_by(after, live, name, [*numbers, *others], named=named)
         still = [alarm for alarm in alarms if then[alarm.id].alarm] if verdict == FALSE else []
         differ = [n for n in others if n in then and _differs(others[n], then[n])]
-        changes = [Change(alarm, then[alarm.id]) for alarm in self._alarms.some(differ)]
+        changes = [RowChange(alarm, then[alarm.id]) for alarm in self._alarms.some(differ)]
         return Preview(
-            rows=[Change(alarm, then[alarm.id]) for alarm in alarms],
+            rows=[RowChange(alarm, then[alarm.id]) for alarm in alarms],
             goes=[c for c in changes if c.alarm.now.alarm and not c.then.alarm],
             rises=[c for c in changes if c.then.alarm and not c.alarm.now.alarm],
             renamed=[c for c in changes if c.alarm.now.alarm and c.then.alarm] if named else [],
@@ -277,7 +283,7 @@ class Verdicts:
         model, table, note = alarms[0].model, schema.verdicts, texts.note(note)
         said = {"verdict": verdict, "kind": kind}
 
-        def write(connection: Connection, version: int | None, _: Detector | None) -> None:
+        def write(connection: Connection, version: int | None, _: Model | None) -> None:
             standing = and_(table.c.row.in_(numbers), table.c.undone_at.is_(None))
             old = connection.execute(select(table).where(standing).order_by(table.c.id)).all()
             for one in old:
@@ -297,7 +303,7 @@ class Verdicts:
             state = UNSURE if verdict == UNSURE else JUDGED
             connection.execute(_rows(numbers).values(state=state, proposal=null()))
 
-        def teaching(live: int) -> ledger.Change | None:
+        def teaching(live: int) -> NewVersion | None:
             if verdict not in TEACHING:
                 return None
             if previewed is not None and live != previewed:
@@ -307,7 +313,7 @@ class Verdicts:
                 )
             count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
             summary = f"{count}: {verdict if verdict == FALSE else kind}"
-            return ledger.Change(ledger.LEARN, by, summary, _lesson(alarms, verdict, kind))
+            return NewVersion(LEARN, by, summary, _lesson(alarms, verdict, kind))
 
         version = self._ledger.append(model, teaching, within=write)
         given = [a.verdict for a in self._alarms.some(numbers) if a.verdict is not None]
@@ -341,7 +347,7 @@ class Verdicts:
         is_whole = {v.id for v in self._found(schema.verdicts.c.version == lesson)} == {*numbers}
         note = f"verdicts undone: {', '.join(map(str, numbers))}"
 
-        def write(connection: Connection, version: int | None, _: Detector | None) -> None:
+        def write(connection: Connection, version: int | None, _: Model | None) -> None:
             table = schema.verdicts
             mine = and_(table.c.id.in_(numbers), table.c.undone_at.is_(None))
             values = {"undone_at": now(), "undone_by": by, "undone_version": version}
@@ -352,28 +358,28 @@ class Verdicts:
             rows = [alarm.id for alarm in alarms]
             connection.execute(_rows(rows).values(state=OPEN, now_version=0))  # to be refreshed
 
-        def undoing(live: int) -> ledger.Change | None:
+        def undoing(live: int) -> NewVersion | None:
             line = self._ledger.lineage(live)
             if lesson is None or lesson not in line:  # the model knows nothing of it
                 return None
             if is_whole and line[-1] == lesson:
-                return ledger.Change(ledger.REVERT, by, note, source=line[-2])
+                return NewVersion(REVERT, by, note, source=line[-2])
             learnt, renamed = self._ledger.lesson(lesson), self._ledger.renames(live, since=lesson)
             labels = [name_now(verdict.kind or NORMAL, renamed) for verdict in verdicts]
             judged = learnt is None or learnt.judged
             gone = Lesson([alarm.row for alarm in alarms], labels, judged=judged)
-            return ledger.Change(ledger.FORGET, by, note, gone)
+            return NewVersion(FORGET, by, note, gone)
 
         self._ledger.append(model, undoing, within=write)
 
     def rename(self, model: str, old: str, new: str, *, by: str) -> Version:
         """Give a kind another name, or that of another kind: both become one."""
-        known = [kind for kind in self._ledger.live_detector(model).kinds_ if kind != old]
+        known = [kind for kind in self._ledger.live_model(model).kinds if kind != old]
         return self._ledger.rename(model, old, _kind(new, known=known), by=by)
 
     def merging(self, model: str, old: str, new: str) -> Merging | None:
         """What a new name for a kind would merge; None if no other kind has that name."""
-        learnt = self._ledger.live_detector(model).model_.namer.learnt_by_kind
+        learnt = self._ledger.live_model(model).namer.learnt_by_kind
         kinds = old, _kind(new, known=[kind for kind in learnt if kind != old])
         if not {*kinds} <= learnt.keys() or kinds[0] == kinds[1]:
             return None
@@ -387,14 +393,14 @@ class Verdicts:
     def renamed(self, model: str) -> dict[str, str]:
         """Names that kinds had before, each with the name that the kind has now."""
         live = self._ledger.in_use(model)[0]
-        renames, known = self._ledger.renames(live, since=0), self._ledger.detector(live).kinds_
+        renames, known = self._ledger.renames(live, since=0), self._ledger.model(live).kinds
         return {old: name_now(old, renames) for old, _ in renames if old not in known}
 
     def revert(self, model: str, version: int, *, by: str) -> Version:
         """Go back to a version: the verdicts stand that it has learnt, and no others."""
         table, line = schema.verdicts, set(self._ledger.lineage(version))
 
-        def write(connection: Connection, number: int | None, _: Detector | None) -> None:
+        def write(connection: Connection, number: int | None, _: Model | None) -> None:
             for row in _swayed(connection, model, line):
                 is_open = row.undone_at is None
                 at, who = (now(), by) if is_open else (None, None)
@@ -433,13 +439,13 @@ class Verdicts:
         return {row.id for row in found}
 
     def latest(
-        self, model: str, wanted: Reviewed = _ALL, *, limit: int = 50, offset: int = 0
+        self, model: str, wanted: Reviewed = _ALL_VERDICTS, *, limit: int = 50, offset: int = 0
     ) -> list[Verdict]:
         """The latest verdicts on rows of a model that pass a filter, the newest first."""
         where = (schema.verdicts.c.model == model, *wanted.conditions(self.renamed(model)))
         return self._store.newest(Verdict, schema.verdicts, *where, limit=limit, offset=offset)
 
-    def counted(self, model: str, wanted: Reviewed = _ALL) -> dict[str, int]:
+    def counted(self, model: str, wanted: Reviewed = _ALL_VERDICTS) -> dict[str, int]:
         """How many verdicts that pass a filter each person has given, the busiest first."""
         table = schema.verdicts.c
         where = (table.model == model, *wanted.conditions(self.renamed(model)))
@@ -470,7 +476,7 @@ class Verdicts:
 
     def teach(self, model: str, lesson: Lesson, *, by: str, note: str) -> Version:
         """Teach a model labelled rows, all or none; a label is "normal" or the name of a kind."""
-        known = self._ledger.live_detector(model).kinds_
+        known = self._ledger.live_model(model).kinds
         new = {one: _kind(one, known=known) for one in set(lesson.labels) - {NORMAL}}
         lesson = replace(lesson, labels=[new.get(one, one) for one in lesson.labels])
         return self._ledger.learn(model, lesson, by=by, note=texts.note(note))
@@ -486,7 +492,7 @@ class Verdicts:
         alarms = self._alarms.some(numbers)
         model = _one_model(alarms)
         if verdict == TRUE:
-            kind = _kind(kind or "", known=self._ledger.live_detector(model).kinds_)
+            kind = _kind(kind or "", known=self._ledger.live_model(model).kinds)
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
                 what = alarm.verdict.kind or alarm.verdict.verdict

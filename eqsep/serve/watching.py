@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from eqsep.detector import Detector
-from eqsep.detector.model import Verdicts
+from eqsep.detector.model import Model, Verdicts
 from eqsep.errors import UserError
 from eqsep.monitor import Monitor, Recent, Watched
 from eqsep.serve import schema
@@ -89,6 +88,13 @@ class Watch:
         return self.far is None
 
 
+@dataclass(frozen=True)
+class _Fixed:
+    """A fitted detector, to a monitor: a version never learns."""
+
+    model_: Model
+
+
 class Watching:
     """Watches models by rows that raise no alarm, as anomalies may be common without any drift."""
 
@@ -138,7 +144,7 @@ class Watching:
         """How a model does now."""
         self.save()
         number = self._ledger.live(name).id
-        detector = self._ledger.detector(number)
+        model = self._ledger.model(number)
         shown = int(now() - _SECONDS_SHOWN) // _MINUTE * _MINUTE
         counts, monitors = schema.counts.c, schema.monitors.c
         mine = counts.model == name
@@ -146,7 +152,7 @@ class Watching:
         minutes = select(counts.minute, *_SUMS).where(mine, counts.minute >= shown)
         minutes = minutes.group_by(counts.minute).order_by(counts.minute)
         kept = select(monitors.state, monitors.drift_at).where(monitors.model == name)
-        found = [(_read(row.state, detector), row.drift_at) for row in self._store.rows(kept)]
+        found = [(_read(row.state, model), row.drift_at) for row in self._store.rows(kept)]
         watched = [monitor for monitor, _ in found if monitor is not None]
         since = [at for monitor, at in found if monitor is not None and at is not None]
         worst = max(watched, key=lambda monitor: monitor.watched.highest, default=None)
@@ -157,7 +163,7 @@ class Watching:
             version=number,
             rows=int(rows or 0),
             alarms=int(alarms or 0),
-            promised=detector.false_alarm_rate if detector.model_.rank else None,
+            promised=model.promise.false_alarm_rate if model.rank else None,
             evidence=None if worst is None else evidence_of(worst.watched),
             drift_since=min(since, default=None),
             martingale=None if worst is None else worst.watched.highest,
@@ -187,8 +193,8 @@ class Watching:
         is_over = seen is not None and seen.rows >= MOST_WATCHED and seen.broken_at is None
         if at != number or is_over:
             try:
-                detector, delta = self._ledger.detector(number), DELTA / self._workers
-                monitor = Monitor(detector, delta=delta, quiet_only=True)
+                fixed, delta = _Fixed(self._ledger.model(number)), DELTA / self._workers
+                monitor = Monitor(fixed, delta=delta, quiet_only=True)
             except UserError:  # there is nothing to compare with
                 monitor = None
             self._monitors[name] = number, monitor
@@ -207,10 +213,10 @@ class Watching:
         self._saved[name] = time.monotonic()
 
 
-def _read(state: bytes, detector: Detector) -> Monitor | None:
+def _read(state: bytes, model: Model) -> Monitor | None:
     """The monitor that a worker has stored, if it is of this version and has seen quiet rows."""
     try:
-        monitor = Monitor.read(io.BytesIO(state), detector)
+        monitor = Monitor.read(io.BytesIO(state), _Fixed(model))
     except UserError:
         return None
     return monitor if monitor.watched.rows and monitor.quiet_only else None

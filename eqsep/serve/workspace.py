@@ -13,7 +13,7 @@ from eqsep.serve.notices import Notices
 from eqsep.serve.people import People
 from eqsep.serve.purging import Purging
 from eqsep.serve.store import Store, Unavailable
-from eqsep.serve.verdicts import Verdicts
+from eqsep.serve.verdicts import VerdictBook
 from eqsep.serve.watching import Watching
 
 DATABASE = "eqsep.db"  # the file in a service's folder
@@ -63,7 +63,7 @@ class Workspace:
             self.store, self.ledger, self.watching, self.alarms, keep_quiet=keep_quiet
         )
         self.folding = Folding(self.store, self.ledger, self.alarms)  # alarms to incidents
-        self.verdicts = Verdicts(self.store, self.ledger, self.alarms)
+        self.verdicts = VerdictBook(self.store, self.ledger, self.alarms)
         self.exemptions = Exemptions(self.store, self.ledger, self.alarms)
         self.queue = Queue(self.store, self.alarms)  # rows whose labels would help most
         self.notices = Notices(self.store, self.ledger, self.folding, self.watching)

@@ -89,7 +89,7 @@ def add_routes(pages: Pages) -> None:
 
     def judging(model: str) -> Values:
         """What a page with a form for verdicts needs, and what an entity is called: its column."""
-        settings, plan = ws.ledger.settings(model), ws.ledger.live_detector(model).plan_
+        settings, plan = ws.ledger.settings(model), ws.ledger.live_model(model).plan
         kinds = {kind: place + _FIRST_KEY for kind, place in ws.ledger.places(model).items()}
         latest = ws.verdicts.together(model, limit=_LATEST)
         name = entity_column(settings, plan) or "entity"
@@ -111,7 +111,7 @@ def add_routes(pages: Pages) -> None:
             alarms = ws.alarms.inbox(model, wanted, limit=PER_PAGE, offset=start).alarms
         alarms = ws.alarms.with_reasons(alarms)
         kinds = ws.alarms.kinds(model, wanted.model_copy(update={"kind": None}))
-        columns = [*ws.ledger.live_detector(model).plan_.table_columns]
+        columns = [*ws.ledger.live_model(model).plan.table_columns]
         for kind in (*ws.ledger.places(model), chosen["kind"]):  # also shown without alarms
             kinds.setdefault(kind, 0)
         kinds.pop("", None)
@@ -162,7 +162,7 @@ def add_routes(pages: Pages) -> None:
         reasons = (found.reasons or {})["reasons"]
         reasons = [one for one in reasons if abs(one["contribution"]) > 5e-4]
         live = ws.ledger.in_use(model)[0]
-        learnt = ws.ledger.detector(live).model_
+        learnt = ws.ledger.model(live)
         is_live = found.now.version == live  # not of a row that was judged
         then = {} if is_live else ws.alarms.said_by(learnt, live, model, [number], named=False)
         alike = ws.alarms.alike(number, limit=LARGEST)
@@ -330,7 +330,7 @@ def _add_verdicts(pages: Pages) -> None:
         main = (still[0].alarm.reasons or {"reasons": []})["reasons"] if still else []
         first = [reason["column"] for reason in main if reason["column"] in numbers]
         values["numbers"] = [*dict.fromkeys([*first, *numbers])]  # the main reasons first
-        values["n_normal"] = round(ws.ledger.live_detector(model).model_.n_learnt[0])
+        values["n_normal"] = round(ws.ledger.live_model(model).n_learnt[0])
         return values | said._asdict() | _previewed(found)
 
     @pages.part("/m/{model}/preview", "panel_preview.html", heading="Preview")
@@ -416,7 +416,7 @@ def _add_verdicts(pages: Pages) -> None:
         return {"detail": f"{plural(n, 'open alarm')} left the inbox.", "link": link}
 
     def exempt_again(request: Request, *, refused: Refused, status: int) -> Response:
-        columns = ws.ledger.live_detector(request.path_params["model"]).plan_.table_columns
+        columns = ws.ledger.live_model(request.path_params["model"]).plan.table_columns
         filled = refused.of("exemptions")
         form: Values = {"title": "Exempt alarms", "columns": columns, "filled": filled}
         form |= {"heading": "Exempt", "refused": refused, "status": status}

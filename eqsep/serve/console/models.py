@@ -33,7 +33,7 @@ def add_routes(pages: Pages) -> None:
 
     def lessons(model: str, made: str = "") -> Values:
         live, shadow = ledger.live(model), ledger.shadow(model)
-        learnt = ledger.detector(live.id).model_
+        learnt = ledger.model(live.id)
         facts = {"facts": _facts(learnt), "kinds": sorted(learnt.kinds)}
         versions = {"versions": ledger.versions(model), "purged": ledger.purged(model)}
         done = f"reverted to version {live.source}" if live.operation == REVERT else live.note

@@ -26,7 +26,7 @@ from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve.alarms import DOUBTED, MISSING, Alarm, first_name
 from eqsep.serve.store import Missing
 from eqsep.serve.texts import Invalid, number
-from eqsep.serve.verdicts import Fit
+from eqsep.serve.verdicts import KindFit
 from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
@@ -73,7 +73,7 @@ def hue(kind: str) -> str:
     return f"kind-{hashlib.sha256(kind.encode()).digest()[0] % _HUES}"
 
 
-def fitting(fit: Fit, p_value: float | None) -> str:
+def fitting(fit: KindFit, p_value: float | None) -> str:
     """How well a row fits a kind, in words."""
     if p_value is None:
         return "unknown"

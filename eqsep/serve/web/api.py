@@ -562,14 +562,14 @@ def _people(routes: APIRouter, service: Service) -> None:
 def _model(service: Service, name: str) -> ModelOverview:
     ledger = service.ws.ledger
     live = ledger.live(name)
-    detector = ledger.detector(live.id)
+    model = ledger.model(live.id)
     return ModelOverview(
         name=name,
         live=live,
         shadow=ledger.shadow(name),
         settings=ledger.settings(name),
         columns=service.known(name).reads,
-        kinds=tuple(detector.kinds_),
-        false_alarm_rate=float(detector.false_alarm_rate),
-        threshold=float(detector.threshold_),
+        kinds=model.kinds,
+        false_alarm_rate=float(model.promise.false_alarm_rate),
+        threshold=float(model.threshold),
     )

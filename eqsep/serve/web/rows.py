@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from eqsep.arrays import objects
-from eqsep.detector import Detector
+from eqsep.detector.model import Model
 from eqsep.errors import UserError, quoted
 from eqsep.serve.intake import run_columns
 from eqsep.serve.texts import Invalid
@@ -72,10 +72,10 @@ class CheckedRows:
 class RowChecker:
     """Checks rows: each has every column of the fit, or null, and with windows, run and time."""
 
-    def __init__(self, detector: Detector, limits: Limits) -> None:
-        learnt = detector.plan_.table_columns
+    def __init__(self, model: Model, limits: Limits) -> None:
+        learnt = model.plan.table_columns
         self.reads = {name: column.reads for name, column in learnt.items() if column is not None}
-        group, time = run_columns(detector.plan_)
+        group, time = run_columns(model.plan)
         self._run = [name for name in (group, time) if name is not None]
         self.reads |= {name: "time" if name == time else "text" for name in self._run}
         self._limits = limits

@@ -240,7 +240,7 @@ class Service:
     def known(self, model: str) -> RowChecker:
         """The same, where a thread may wait for the store."""
         if model not in self._readers:
-            self._readers[model] = RowChecker(self.ws.ledger.live_detector(model), self.limits)
+            self._readers[model] = RowChecker(self.ws.ledger.live_model(model), self.limits)
         return self._readers[model]
 
     async def rows(self, request: Request, model: str) -> CheckedRows:
