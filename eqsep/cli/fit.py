@@ -2,7 +2,6 @@
 
 import gzip
 import shlex
-import warnings as python_warnings
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from eqsep.files import FORMATS, ending_of
 from eqsep.io.files import cast, count_values, files_of, joined, no_rows
 from eqsep.io.inference import annotated, understood, written
 from eqsep.io.notation import Notation
+from eqsep.io.notes import without_notes
 from eqsep.io.streams import STANDARD_INPUT, stamp_of
 from eqsep.labels import NORMAL, may_be_normal, natural_order
 from eqsep.progress import reported_to
@@ -62,6 +62,7 @@ class TrainingData:
     counts: dict[str, int]
     labels: LabelColumn | None = None
     normal: str | None = None  # where labels are names
+    of_all_kinds: tuple[Table, LabelColumn | None] | None = None  # those that are not seen too
 
 
 _LABEL = opt(None, "COLUMN", "The label column; without it, all rows are normal.")
@@ -248,13 +249,12 @@ class _Known:
     def fitted(self, like: Detector, rows: np.ndarray) -> Detector:
         """A detector with the parameters of another, fitted to some of the rows."""
         trial = Detector(**like.get_params(deep=False))
-        with python_warnings.catch_warnings():
-            python_warnings.simplefilter("ignore")  # the first fit has warned
-            return trial.fit(self.table.take(rows), None if self.y is None else self.y[rows])
+        trial.fit_quietly(self.table.take(rows), None if self.y is None else self.y[rows])
+        return trial
 
 
 def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Known:
-    """The rows of the fit, and those of unseen kinds if the files can be read once more."""
+    """The rows of the fit, and those of unseen kinds if they were read."""
     table, labels = data.sample, data.labels
     large = is_large(spec.paths)
     if large and detector.plan_.windows is not None:
@@ -262,12 +262,9 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
             "The model is written, but no report: it would use a sample of these large files, and "
             "sampled rows have no windows. Measure with eqsep test on other files."
         )
-    again = not large and STANDARD_INPUT not in files_of(spec.paths)
-    if spec.seen and again and detector.plan is None:
-        with python_warnings.catch_warnings():
-            python_warnings.simplefilter("ignore")  # the first reading has warned
-            table, labels = replace(spec, seen=()).read()
-    numbered = not large and (again or not spec.seen)
+    if detector.plan is None and data.of_all_kinds is not None:
+        table, labels = data.of_all_kinds
+    numbered = not large and (detector.plan is None or not spec.seen)
     kind, normal = _kinds(detector, table, labels)
     return _Known(
         table=table,
@@ -390,8 +387,7 @@ def _row_names(spec: InputSpec, detector: Detector, known: _Known, rows: np.ndar
     columns = [c for c in known.table.columns if c.name in called and len(c.values)]
     table = pa.table({c.name: c.texts() for c in columns})
     if called and known.numbered and STANDARD_INPUT not in files_of(spec.paths):
-        with python_warnings.catch_warnings():
-            python_warnings.simplefilter("ignore")  # the first reading has warned
+        with without_notes():  # the first reading has noted how
             found = inputs.pieces_for(
                 None,
                 spec.paths,
@@ -429,7 +425,10 @@ def read_training_data(spec: InputSpec, like: Plan | None, *, random_state: int)
         stamps = {file: stamp_of(file) for file in files_of(spec.paths)}
         sample = sample_files(spec, like, np.random.default_rng(random_state))
         return _in_batches(spec, like, sample, partial(_read_twice, stamps=stamps))
-    rows, labels = spec.read(like)
+    rows, labels = everything = spec.read(like)
+    if labels is not None and spec.seen:
+        seen = np.flatnonzero(labels.seen(spec.seen))
+        rows, labels = rows.take(seen), labels.take(seen)
     if labels is None:
         source, counts = RowsInMemory(rows, None), {NORMAL: rows.n_rows}
         return TrainingData(sample=rows, source=source, counts=counts)
@@ -439,6 +438,7 @@ def read_training_data(spec: InputSpec, like: Plan | None, *, random_state: int)
         counts=labels.counts,
         labels=labels,
         normal=None if labels.are_numbers else labels.normal,
+        of_all_kinds=everything,
     )
 
 

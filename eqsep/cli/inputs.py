@@ -751,7 +751,7 @@ class InputSpec:
         return tuple(chain.from_iterable(said))
 
     def read(self, like: Plan | None = None) -> tuple[Table, LabelColumn | None]:
-        """The rows without what is left out, and their labels; inferred, or read as by a plan."""
+        """The rows without columns left out, and their labels; read as by a plan, if there is one."""
         self.check()
         if like is None:
             texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
@@ -772,11 +772,7 @@ class InputSpec:
             rows = Windows.of(rows, self.window).transform(rows)
         if self.label is None:
             return rows, None
-        labels = self.read_labels(table.column(self.label))
-        if self.seen:
-            kept = np.flatnonzero(labels.seen(self.seen))
-            return rows.take(kept), labels.take(kept)
-        return rows, labels
+        return rows, self.read_labels(table.column(self.label))
 
     def read_like(self, plan: Plan, choose: Choice | None = None) -> tuple[Table, pa.Table]:
         """The rows as a model takes them, with their groups; and the table, as it is written."""
