@@ -34,8 +34,8 @@ LABELS = {
 }
 # Together, and with the detectors, these hold every class that a model file may hold.
 SEPARATORS = (
-    *("linear, pieces", "closed", "closed, kernel", "bump, polynomial", "twin", "hyperrectangle"),
-    *("one-vs-set, rbf", "negative sampling", "network", "network, closed", "network, rbf"),
+    *("linear, pieces", "closed", "closed, kernel", "bump, polynomial", "twin"),
+    *("negative sampling", "network", "network, closed", "network, rbf"),
     *("network, halfspace", "network, formula", "deep SAD, linear code"),
 )
 RIDGE = eqsep.EqualitySeparator(head=Ridge(), loss=SquaredLoss(), random_state=0)

@@ -751,7 +751,7 @@ class InputSpec:
         return tuple(chain.from_iterable(said))
 
     def read(self, like: Plan | None = None) -> tuple[Table, LabelColumn | None]:
-        """The rows without columns left out, and their labels; read as by a plan, if there is one."""
+        """The rows without columns left out, and labels; read as by a plan, if there is one."""
         self.check()
         if like is None:
             texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
