@@ -247,7 +247,7 @@ ARRAYS = {
     "a rank less": (judges("unlike_all"), lambda a: a[1:]),
     "signed bound of anomalies": (lambda m: holdout(m)["anomaly_bound"], lambda a: a.astype(int)),
     "names by number": (
-        lambda m: parts_of(m, "evidence", "labels", "labels")["classes"],
+        lambda m: parts_of(m, "evidence", "labels", "reader")["classes"],
         lambda _: np.arange(2),
     ),
 }

@@ -145,16 +145,17 @@ def test_a_scoring_that_is_refused_at_the_end_leaves_no_output(folder, tmp_path,
     assert not out.exists()
 
 
-def test_files_that_are_read_three_times_are_the_same_each_time(tmp_path, monkeypatch):
+def test_files_that_are_read_twice_are_the_same_each_time(tmp_path, monkeypatch):
     monkeypatch.setattr(training_data, "LARGE", 100)
     path = tmp_path / "t.csv"
     path.write_text(ROWS)
     spec = InputSpec([str(path)], Layout())
     data = training_data.read_training_data(spec, None, random_state=0)
-    assert sum(rows.n_rows for rows, _ in data.rows()) == 400
+    batches = data.source.source.batches
+    assert sum(rows.n_rows for rows, _ in batches) == 400
     change(path, ROWS.replace("size", "width").encode())
     with pytest.raises(UserError, match="has changed since it was first read"):
-        next(iter(data.rows()))
+        next(iter(batches))
 
 
 @pytest.mark.filterwarnings("ignore:2 columns of values")

@@ -18,9 +18,6 @@ VAGUE = re.compile(
     "NEAREST|NONE|OFTEN|OTHERS|RARE|RECENT|REST|SEEN|SHORT|SHORTEST|SHOWN|SLIGHT|SMALL|SOME|SOON|"
     "SURE|TAKEN|TENTH|TIMES|TINY|TOLERATED|TOO_FEW|TOO_MANY|USUAL|WHOLE|WIDE|WIDEST|YOUNG)"
 )
-# To be emptied: files that are being rewritten, and names that are theirs.
-BEING_REWRITTEN = re.compile(r"serve/(ledger|verdicts)\.py|cli/fit\.py")
-TWICE_FOR_NOW = {"Change", "Verdicts"}
 
 
 def homes_of_names(*, aliases):
@@ -45,21 +42,15 @@ def constants(tree):
 
 def test_a_class_name_has_one_meaning():
     twice = {name: homes for name, homes in homes_of_names(aliases=False).items() if homes[1:]}
-    assert {name: homes for name, homes in twice.items() if name not in TWICE_FOR_NOW} == {}
+    assert twice == {}
 
 
 def test_no_alias_of_a_type_is_called_as_a_class():
     classes, names = homes_of_names(aliases=False), homes_of_names(aliases=True)
     twice = {name: names[name] for name in classes if names[name][1:]}
-    assert {name: homes for name, homes in twice.items() if name not in TWICE_FOR_NOW} == {}
+    assert twice == {}
 
 
 def test_a_private_constant_says_what_it_is():
     vague = {path: list(filter(VAGUE.fullmatch, constants(tree))) for path, tree in TREES.items()}
-    kept = {path: names for path, names in vague.items() if not BEING_REWRITTEN.fullmatch(path)}
-    assert {path: names for path, names in kept.items() if names} == {}
-
-
-def test_names_that_may_stand_twice_for_now_still_do():
-    names = homes_of_names(aliases=True)
-    assert {name for name in TWICE_FOR_NOW if len(names[name]) < 2} == set()
+    assert {path: names for path, names in vague.items() if names} == {}

@@ -65,13 +65,13 @@ class TrainingData:
     of_all_kinds: tuple[Table, LabelColumn | None] | None = None  # those that are not seen too
 
 
-_LABEL = opt(None, "COLUMN", "The label column; without it, all rows are normal.")
-_SEEN = opt(None, "KIND", "Learn only this kind of anomaly; repeatable.")
+_LABEL_OPTION = opt(None, "COLUMN", "The label column; without it, all rows are normal.")
+_SEEN_OPTION = opt(None, "KIND", "Learn only this kind of anomaly; repeatable.")
 
 
 @options.reads_tables
 def fit(
-    spec: InputSpec = options.columns(label=_LABEL, seen=_SEEN, **options.TRAINING),
+    spec: InputSpec = options.columns(label=_LABEL_OPTION, seen=_SEEN_OPTION, **options.TRAINING),
     out: Path = options.MODEL_OUT,
     unlabelled: str = options.UNLABELLED,
     false_alarm_rate: float = opt(

@@ -94,7 +94,7 @@ class Config:
             name, value, least = (
                 field.name,
                 getattr(self, field.name),
-                _LOWEST.get(field.name, 1),
+                _MINIMA.get(field.name, 1),
             )
             is_number = isinstance(value, Real) and 0 <= float(value) < math.inf
             if isinstance(field.default, int):
@@ -153,7 +153,7 @@ class Config:
             schemas.damaged(f"its config is invalid: {str(error).rstrip('.')}")
 
 
-_LOWEST = {
+_MINIMA = {
     "n_landmarks": 2,
     "n_folds": 2,
     "few_anomalies": 0,

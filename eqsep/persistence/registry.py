@@ -26,18 +26,6 @@ _SOMETIMES_LEARNT = {"feature_names_in_": array_of("d", kinds="O")}
 _FUNCTIONS = {"progress"}  # parameters to call while fitting, which a file does not keep
 
 
-# Classes that have another name in the code than in files.
-_CLASS_NAMES = {
-    "networks.History": "TrainingHistory",
-    "networks.LeakyReLU": "LeakyReLULayer",
-    "networks.RadialBasis": "RadialBasisLayer",
-}
-
-
-def _class_name(name: str) -> str:
-    return _CLASS_NAMES.get(name, name.split(".")[-1])
-
-
 @dataclass(frozen=True)
 class Codec(ABC):
     """A class that a model file may name, and the module that it is found in."""
@@ -46,11 +34,11 @@ class Codec(ABC):
 
     def cls(self, name: str) -> Any:
         """The class itself, which files call `name`: "module.Class"."""
-        return getattr(import_module(self.home), _class_name(name))
+        return getattr(import_module(self.home), name.split(".")[-1])
 
     def is_of(self, value: Any, name: str) -> bool:
         """Whether `value` is of this class, which has then been imported."""
-        return getattr(sys.modules.get(self.home), _class_name(name), None) is type(value)
+        return getattr(sys.modules.get(self.home), name.split(".")[-1], None) is type(value)
 
     @abstractmethod
     def encode(self, value: Any) -> dict[str, Any]:
@@ -270,13 +258,13 @@ _LAYERS: dict[str, Codec] = {
         {},
         lambda cls, parts: cls(1, 1, bias=parts["bias"] is not None),
     ),
-    "networks.RadialBasis": _layer(
+    "networks.RadialBasisLayer": _layer(
         {"centre": _MAPS},
         {"head": instance("activations.RadialBasis"), "distance": word(False, True)},
         lambda cls, parts: cls(1, 1, head=parts["head"], distance=parts["distance"]),
     ),
     "networks.Bump": _layer({"sigma": _ROWS}, {"head": instance(*_BUMPS)}, _of_head),
-    "networks.LeakyReLU": _layer({}, {"head": instance("activations.LeakyReLU")}, _of_head),
+    "networks.LeakyReLULayer": _layer({}, {"head": instance("activations.LeakyReLU")}, _of_head),
     "networks.Activate": _layer({}, {"head": instance(*_HEADS, "activations.LeakyReLU")}, _of_head),
     "networks.BatchNorm": _layer(
         dict.fromkeys(("weight", "bias", "mean", "variance"), _ROWS),
@@ -345,7 +333,7 @@ _PIECES: dict[str, Codec] = {
             **dict.fromkeys(("stratify", "balanced"), schemas.FLAG),
         },
     ),
-    "networks.History": RecordCodec(
+    "networks.TrainingHistory": RecordCodec(
         "eqsep.networks.training",
         {
             **dict.fromkeys(("loss", "validation_loss"), _LOSSES),
