@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -11,14 +10,11 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eqsep.tables.batches import (
     Reservoir,
     Strata,
     batches_from,
-    frequent,
     joined,
     prefetched,
     record_batches,
@@ -239,16 +235,6 @@ def test_a_smaller_sample_is_a_part_of_the_sample_and_an_empty_one_is_none():
     assert set(few) < set(reservoir.rows())
 
 
-@given(words=st.lists(st.text("abcdefg", min_size=1, max_size=2), max_size=60))
-def test_frequent_names_stay_and_are_counted_too_low_by_little(words):
-    true, counts = Counter(words), Counter()
-    for word in words:
-        counts = frequent(counts + Counter([word]), most=4)
-        assert len(counts) <= 4
-    for word, n in true.items():
-        assert n - len(words) / 4 <= counts[word] <= n
-
-
 def test_a_sample_of_wide_rows_has_fewer():
     assert (sample_size(50), sample_size(2000)) == (100_000, 20_000)
 
@@ -257,10 +243,6 @@ def test_a_reservoir_keeps_the_lowest_priorities_in_order():
     reservoir = Reservoir(3, np.concatenate)
     reservoir.add(np.arange(5), np.array([0.9, 0.1, 0.5, 0.2, 0.4]))
     assert reservoir.rows().tolist() == [1, 3, 4]
-
-
-def test_frequent_names_stay_with_counts_that_are_too_low():
-    assert frequent(Counter("abracadabra"), most=2) == {"a": 3}
 
 
 def test_a_list_of_rows_is_no_stream_and_a_list_of_batches_is():

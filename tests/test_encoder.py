@@ -132,32 +132,6 @@ def test_packed_rows_of_a_mixed_table_have_the_same_distances(encoder):
     assert_allclose(np.abs(packed[:150].astype(float) - packed[150:]).sum(axis=1), apart, rtol=1e-6)
 
 
-# names that are learnt later
-
-
-def rows_of_names(counts):
-    return [{"name": name} for name, n in counts.items() for _ in range(n)]
-
-
-def test_rare_names_are_exchanged_and_encoded_rows_keep_their_columns():
-    encoder = Encoder.learn(rows_of_names({"a": 9, "b": 5, "odd": 1}))
-    frequent, rare, new = encoder.encode([{"name": name} for name in ("a", "odd", "never")])
-    without = encoder.with_rare_names({"name": []})
-    assert_array_equal(without.encode([{"name": "a"}, {"name": "odd"}]), [frequent, new])
-    other = without.with_rare_names({"name": ["even", "both"]})
-    assert_array_equal(other.encode([{"name": "a"}, {"name": "both"}]), [frequent, rare])
-    assert_array_equal(other.encode([{"name": "odd"}]), [new])
-    assert encoder.with_rare_names({}).is_same(encoder)
-    assert other.with_rare_names({"name": ["odd"]}).encode([{"name": "odd"}]).tolist() == [
-        rare.tolist()
-    ]
-
-
-def test_columns_of_names_are_those_of_text():
-    assert list(Encoder.learn(rows_of_names({"a": 9, "b": 5})).name_columns) == ["name"]
-    assert not Encoder.learn([[True], [False]]).name_columns
-
-
 # ids
 
 

@@ -290,7 +290,11 @@ def test_a_config_that_could_not_be_loaded_cannot_be_made(wrong, message):
 def test_names_that_fill_more_than_a_header_are_refused(path):
     detector = deepcopy(fitted("mixed")[0])
     model = detector.model_
-    encoder = model.plan.encoder.with_rare_names({"purpose": ["x" * 2**24]})
+    encoder = model.plan.encoder
+    place, learnt = encoder.column_names.index("purpose"), encoder.by_name["purpose"]
+    columns = [*encoder.columns]
+    columns[place] = replace(learnt, rare=["x" * 2**24])
+    encoder = replace(encoder, columns=tuple(columns))
     detector.with_model(replace(model, plan=replace(model.plan, encoder=encoder)))
     with pytest.raises(ModelFileError, match="Leave out columns of very many names"):
         detector.save(path)

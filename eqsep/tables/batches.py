@@ -1,6 +1,6 @@
 """Rows that come in batches: their sources, batches joined to one table, and bounded samples."""
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -357,11 +357,3 @@ class Strata(Generic[T]):
             n = min(n, self.size // 3, max(self._most_others, round(self.size * share)))
         parts = (self._others.rows(n), self._normal.rows(self.size - n))
         return self._join([part for part in parts if part is not None])
-
-
-def frequent(counts: Counter[str], *, most: int) -> Counter[str]:
-    """Counts of at most `most` names, by Misra and Gries: too low by 1 / `most` of all at most."""
-    if len(counts) <= most:
-        return counts
-    least = sorted(counts.values())[-most - 1]
-    return Counter({name: n - least for name, n in counts.items() if n > least})

@@ -266,21 +266,6 @@ class Encoder:
         values = self._weighted.values(rows)
         return np.hstack([rows, np.nan_to_num(values), np.isnan(values)])
 
-    @property
-    def name_columns(self) -> dict[str, Category]:
-        return {n: c for n, c in self.by_name.items() if isinstance(c, Category) and not c.boolean}
-
-    def with_rare_names(self, rare: Mapping[str, Sequence[str]]) -> "Encoder":
-        """The same with other rare names, by column; an output for rare names stays."""
-
-        def changed(name: str, column: Learnt | None) -> Learnt | None:
-            if name not in rare or not isinstance(column, Category):
-                return column
-            had = bool(column.rare) or column.with_rare
-            return replace(column, rare=list(rare[name]), with_rare=had)
-
-        return replace(self, columns=tuple(changed(n, c) for n, c in self.by_name.items()))
-
     def is_same(self, other: "Encoder") -> bool:
         return self is other or (self.names, self.columns) == (other.names, other.columns)
 
@@ -382,7 +367,7 @@ _COLUMNS: Mapping[str, Mapping[str, Schema]] = {
     "category": {
         "kind": word("category"),
         **dict.fromkeys(("frequent", "rare"), schemas.TEXTS),
-        **dict.fromkeys(("with_missing", "boolean", "with_rare"), schemas.FLAG),
+        **dict.fromkeys(("with_missing", "boolean"), schemas.FLAG),
     },
 }
 

@@ -267,7 +267,6 @@ class Category:
     rare: list[str]  # the names of training that share one output
     with_missing: bool  # whether training had missing values; else they count as new
     boolean: bool = False  # whether the names are "False" and "True"; 0 and 1 are read so
-    with_rare: bool = False  # whether rare names have an output although none is left
 
     kind = "category"
     number = None
@@ -289,7 +288,7 @@ class Category:
     @property
     def outputs(self) -> list[str]:
         known = [f"={name}" for name in self.frequent]
-        rare = [":rare"] * (bool(self.rare) or self.with_rare)
+        rare = [":rare"] * bool(self.rare)
         return [*known, *rare, *[":missing"] * self.with_missing, ":new"]
 
     @property
