@@ -132,6 +132,10 @@ def test_packed_rows_of_a_mixed_table_have_the_same_distances(encoder):
     assert_allclose(np.abs(packed[:150].astype(float) - packed[150:]).sum(axis=1), apart, rtol=1e-6)
 
 
+def rows_of_names(counts):
+    return [{"name": name} for name, n in counts.items() for _ in range(n)]
+
+
 # ids
 
 
