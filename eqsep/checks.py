@@ -127,6 +127,12 @@ class Finding:
     hint: str
     fields: Mapping[str, Any] = field(default_factory=dict, hash=False)  # the column, for example
 
+    @classmethod
+    def of(cls, warning: EqsepWarning) -> Self:
+        """The finding that a warning tells of."""
+        fields = {**warning.fields, "topic": warning.topic}
+        return cls(type(warning), warning.message, warning.hint, fields)
+
     def warning(self) -> EqsepWarning:
         """The finding as a warning."""
         return self.category(self.message, hint=self.hint, **self.fields)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eqsep import Detector, EqualitySeparator, KernelEqualitySeparator, OneVsSet, load_model
+from eqsep import Detector, EqualitySeparator, KernelEqualitySeparator, load_model
 from eqsep.persistence import ModelFileError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -39,7 +39,6 @@ def sound_files(folder: Path) -> list[bytes]:
         Detector(bandwidth=1.0, n_landmarks=12, random_state=0),
         KernelEqualitySeparator(n_landmarks=8, random_state=0),
         EqualitySeparator(random_state=0),
-        OneVsSet(),
     ]
     path, found = folder / "sound.eqsep", []
     for model in models:

@@ -200,7 +200,7 @@ def write_fit_report(
 ) -> DetectorReport:
     """Write the report of a fit, measured on rows that are held out of a second one."""
     found = [w for w in warned if isinstance(w, DataWarning)]
-    findings = [Finding(type(w), w.message, w.hint, {**w.fields, "topic": w.topic}) for w in found]
+    findings = [Finding.of(warning) for warning in found]
     others = [sentence(w) for w in warned if not isinstance(w, DataWarning)]
     label, words = spec.label or "", spec.label_words()
     project, folder = current_project.get(), None

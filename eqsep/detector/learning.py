@@ -97,6 +97,8 @@ def fit(source: Source, settings: FitSettings, rng: np.random.RandomState) -> Le
             window=settings.window,
             population=summary.population(labels, own),
         )
+        if (dropped := plan.encoder.dropped_warning()) is not None:
+            found = [Finding.of(dropped), *found]
     assert plan is not None  # a sample was asked for where none was given
     if table is not None:
         table = plan.align(table)

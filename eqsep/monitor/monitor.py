@@ -135,6 +135,7 @@ class Monitor:
 
     Examples
     --------
+    >>> from eqsep import Detector
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1500, 2))
     >>> detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(X)

@@ -66,6 +66,14 @@ class Encoder:
     dropped: Mapping[str, str]  # the reason for each dropped column
     notation: Mapping[str, dict[str, Any]]  # how text wrote a column, if not plainly
 
+    def dropped_warning(self, *, keeps_ids: str = "") -> DroppedColumnWarning | None:
+        """What to say of the dropped columns, if there are any."""
+        if not self.dropped:
+            return None
+        message = f"Columns were dropped: {_listed(self.dropped)}."
+        hint = f"{_CONVERT}{keeps_ids}."
+        return DroppedColumnWarning(message, hint=hint, dropped=tuple(self.dropped))
+
     @classmethod
     def learn(
         cls,
@@ -87,10 +95,6 @@ class Encoder:
                 hint=f"{_CONVERT}, a decimal comma to a point too{keeps_ids}.",
                 topic="no_column",
             )
-        if dropped:
-            message = f"Columns were dropped: {_listed(dropped)}."
-            hint = f"{_CONVERT}{keeps_ids}."
-            warn(DroppedColumnWarning(message, hint=hint, dropped=tuple(dropped)))
 
         def learn(column: Column) -> Learnt:
             if column.is_empty or column.kind in ("text", "mixed", "boolean"):

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.errors import ParameterError, UserError
+from eqsep.errors import ParameterError, UserError, warn
 from eqsep.tables.encoder import BOTH, Encoder
 from eqsep.tables.reading import read_table
 
@@ -115,14 +115,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
         if self.numeric_encoding not in _FORMS:
             expected = f"one of {list(_FORMS)}"
             raise ParameterError("numeric_encoding", expected=expected, got=self.numeric_encoding)
+        keeps_ids = "; to keep ids, pass max_new=1"
         encoder = Encoder.learn(
             read_table(X, name=type(self).__name__),
             forms=_FORMS[self.numeric_encoding],
             max_categories=int(self.max_categories),
             min_count=int(self.min_count),
             max_new=self.max_new,
-            keeps_ids="; to keep ids, pass max_new=1",
+            keeps_ids=keeps_ids,
         )
+        if (dropped := encoder.dropped_warning(keeps_ids=keeps_ids)) is not None:
+            warn(dropped)
         self.encoder_, self.columns_ = encoder, list(encoder.columns)
         self.dropped_, self.notation_ = dict(encoder.dropped), dict(encoder.notation)
         self.source_ = encoder.output_source
