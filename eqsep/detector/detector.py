@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self
 
@@ -147,7 +147,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     any label all rows count as normal: a one-class detector.
 
     **Learning on.** `partial_fit`, `merge` and `forget` add and subtract evidence, so they are
-    exact: the order and the division of the rows do not matter, as long as the plan is the same.
+    exact up to rounding: under one plan, the order and the division of the rows do not matter. Of
+    rows that occur several times, copies in one piece are told apart, those in others are not, so
+    how many of them calibrate depends on the division.
 
     Examples
     --------
@@ -431,8 +433,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         if not isinstance(self.config, Config | None):
             raise UserError(f"config must be a Config, got a {type(self.config).__name__}.")
         given = {name: v for name in _FROM_CONFIG if (v := getattr(self, name)) is not None}
-        if "bandwidth" in given:
-            given["doubted_bandwidth"] = given["bandwidth"]
+        known = {field.name for field in fields(Config)}
+        given |= {f"doubted_{n}": v for n, v in given.items() if f"doubted_{n}" in known}
         return replace(self.config or Config.default(), **given)
 
     def _promise(self) -> Promise:

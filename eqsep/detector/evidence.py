@@ -229,7 +229,8 @@ class Evidence(WithoutCaches):
             )
             raise UserError(
                 f"Cannot forget more than was learnt: got {given} rows (without held-out ones), "
-                f"and {had} were learnt. Pass rows and labels as they were learnt."
+                f"and {had} were learnt. Pass rows and labels as they were learnt, and rows that "
+                f"occur several times in the same pieces."
             )
         others, less, hashes = other._sums_of(self.labels)
         left = np.maximum(0.0, self.weight - less)
@@ -337,10 +338,14 @@ class Evidence(WithoutCaches):
             weight=np.empty(0),
             backend=NUMPY,
         )
-        expected = [term.accumulate(nothing).shapes() for term in plan.terms]
         n_classes = nothing.target.shape[1]
-        if [one.shapes() for one in sums] != expected or len(evidence.weight) != n_classes:
+        if len(sums) != len(plan.terms) or len(evidence.weight) != n_classes:
             schemas.damaged("its sums do not match its terms and kinds")
+        for term, one in zip(plan.terms, sums, strict=True):
+            expected, found = term.accumulate(nothing).shapes(), one.shapes()
+            if found != expected:
+                what = f"of its term {term.name!r} it has sums of shapes {found}"
+                schemas.damaged(f"{what}, and {expected} are expected")
         if evidence.learnt.dtype != np.uint64:
             schemas.damaged("the hashes of its rows do not have 64 bits")
         if (evidence.weight < 0).any():

@@ -294,6 +294,7 @@ def _chosen(first: FirstRows) -> tuple[Term, ...]:
     chosen: dict[str, Term] = {}
     for term in TERMS:
         if (one := term.choose(replace(first, chosen=chosen))) is not None:
+            assert term.name not in chosen, f"two terms are called {term.name!r}"
             chosen[term.name] = one
     return tuple(chosen.values())
 
