@@ -111,10 +111,6 @@ class CopiedRowsWarning(DataWarning):
     """All rows are copied equally often; each is learnt once."""
 
 
-class UnusedDoubtWarning(DataWarning):
-    """Rows should be doubted, but no labelled anomaly exists to compare them with."""
-
-
 CAUTIONS = (DependentRowsWarning, DriftWarning)  # that break the promise, and are kept in a model
 
 
@@ -434,16 +430,6 @@ def _label_names(labels: RowLabels) -> list[str]:
         return []
     normal, other = map(str, labels.reader.classes)
     return [normal, *(labels.kinds if labels.reader.by_name else [other])]
-
-
-def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
-    """A finding if rows are to be doubted, as `asked`, and no kind of anomaly is labelled."""
-    message = (
-        "Rows are to be doubted, but no anomaly is labelled by which others could be recognised: "
-        "all rows are taken for normal ones."
-    )
-    hint = "Pass y with some labelled anomalies, or leave out unlabelled='doubted'."
-    return [Finding(UnusedDoubtWarning, message, hint)] if asked == "doubted" and not kinds else []
 
 
 def check_threshold(

@@ -425,7 +425,6 @@ HINTS = {  # by topic, made of the message's fields
         f"{_HIGH_THRESHOLD}, or allow more false alarms: --false-alarm-rate {{rate:g}}."
     ),
     "high_at_any_rate": f"{_HIGH_THRESHOLD}.",
-    "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
     "contrary_trust": "The --like model settled this, as it has no labelled anomalies. Fit it "
     "again with some, or leave out --unlabelled.",
     "higher_rate": "Add {more} and fit again, or pass --false-alarm-rate {rate:g}.",

@@ -24,7 +24,7 @@ class Config:
     Attributes
     ----------
     n_landmarks : int
-    bandwidth, doubted_bandwidth : float
+    bandwidth : float
         Kernel bandwidth, in units of the median distance between landmarks.
     powers : tuple of int
         The kernel is the mean of exp(-p ||x - c||_1 / (4 bandwidth)) over these powers of two.
@@ -46,8 +46,19 @@ class Config:
         What a step beyond the ellipsoid of normal rows adds to the score.
     likeness_weight, likeness_ridge : float
         Weight, and n times the ridge penalty, of likeness to n anomalies if rows are doubted.
-    few_anomalies : int
-        With fewer labelled anomalies than this, the fit follows doubted rows less closely.
+    normality_weight : float
+        The share of the residual that is of the surface of rows that look normal alone.
+    n_references : int
+        Normal rows that the distance to the nearest one is measured to.
+    nearest_weight, doubted_nearest_weight : float
+        What a power of ten by which so distant rows are rarer adds to the score.
+    n_surprise_trees : int
+        Trees that predict columns from the others, in all.
+    surprise_weight, doubted_surprise_weight : float
+        What a power of ten by which so surprising rows are rarer adds to the score.
+    isolated_share, unlabelled_isolated_share, doubted_isolated_share : float
+        The share of rows without a label that do not count as looking normal: of doubted rows with
+        labelled anomalies, of all rows where nothing is labelled, and where these are doubted.
     max_held_out, max_held_out_in_groups, max_held_out_anomalies : int
         The most rows that a first fit holds out: normal rows one by one, normal rows in whole
         groups, and labelled anomalies if rows are doubted.
@@ -61,24 +72,32 @@ class Config:
 
     n_landmarks: int = 1000
     bandwidth: float = 0.5
-    doubted_bandwidth: float = 2.0
     powers: tuple[int, ...] = (1, 2, 4, 8, 16)
     alpha: float = 0.1
     unlabelled_weight: float = 0.01
     n_trees: int = 70
     tree_columns: float = 0.7
     max_tree_columns: int = 100
-    vote_weight: float = 0.3
-    doubted_vote_weight: float = 1.0
+    vote_weight: float = 1.5
+    doubted_vote_weight: float = 2.0
     min_leaf: int = 1
     doubted_min_leaf: int = 3
     max_tree_normal: int = 4000
     max_tree_anomalous: int = 2000
-    ellipsoid_step: float = 0.05
-    doubted_ellipsoid_step: float = 0.05 / 3
+    ellipsoid_step: float = 0.1
+    doubted_ellipsoid_step: float = 0.03
     likeness_weight: float = 0.3
     likeness_ridge: float = 300.0
-    few_anomalies: int = 100
+    normality_weight: float = 0.5
+    n_references: int = 2000
+    nearest_weight: float = 0.2
+    doubted_nearest_weight: float = 0.03
+    n_surprise_trees: int = 200
+    surprise_weight: float = 0.03
+    doubted_surprise_weight: float = 0.02
+    isolated_share: float = 0.05
+    unlabelled_isolated_share: float = 0.1
+    doubted_isolated_share: float = 0.3
     max_held_out: int = 19_999
     max_held_out_in_groups: int = 10_000
     max_held_out_anomalies: int = 200
@@ -105,6 +124,8 @@ class Config:
                 expected = "a tuple of powers of two in rising order"
             elif name == "tree_columns":
                 fits, expected = is_number and 0 < value <= 1, "a number above 0, at most 1"
+            elif name in _SHARES:
+                fits, expected = is_number and value < 1, "a number of at least 0, below 1"
             elif name in _ABOVE_0:
                 fits, expected = is_number and value > 0, "a number above 0"
             else:
@@ -135,7 +156,8 @@ class Config:
         """The config with the `doubted_` values in place of their namesakes."""
         if not doubted:
             return self
-        own = {n.removeprefix("doubted_"): v for n, v in vars(self).items() if "doubted_" in n}
+        known = vars(self)
+        own = {n.removeprefix("doubted_"): v for n, v in known.items() if n in _DOUBTED}
         return replace(self, **own)
 
     def state(self) -> dict[str, Any]:
@@ -156,7 +178,12 @@ class Config:
 _MINIMA = {
     "n_landmarks": 2,
     "n_folds": 2,
-    "few_anomalies": 0,
+    "n_surprise_trees": 0,
 }  # of whole numbers; 1 for others
-_ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
+_ABOVE_0 = ("bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
+_SHARES = ("isolated_share", "unlabelled_isolated_share", "doubted_isolated_share")
+_DOUBTED = tuple(  # the numbers in place of others where rows are doubted
+    f"doubted_{name}"
+    for name in ("vote_weight", "min_leaf", "ellipsoid_step", "nearest_weight", "surprise_weight")
+)
 _defaults: list[Config] = []  # those of `Config.as_default` that are open

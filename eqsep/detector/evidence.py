@@ -336,6 +336,7 @@ class Evidence(WithoutCaches):
             rows=landmarks[:0],
             target=np.empty((0, 1 + len(evidence.labels.kinds))),
             weight=np.empty(0),
+            isolated=np.empty(0, dtype=bool),
             backend=NUMPY,
         )
         n_classes = nothing.target.shape[1]
@@ -421,6 +422,7 @@ def gather(
         in_groups=plan.holdout.grouping is not None,
         weight=weight[held],
     )
+    isolated = plan.isolated(rows[learnt], labels.take(learnt))
     rows, code, weight, hashes = (p[learnt] for p in (rows, code, weight, split.hashes))
     target = np.zeros((len(code), len(kinds)))
     target[np.arange(len(code)), code] = 1.0
@@ -431,7 +433,9 @@ def gather(
         groups=NO_GROUPS if holdout.grouping is None else hashes[kept],
         key=holdout.key,
     )
-    to_sum = RowsToSum(rows=rows, target=target, weight=weight, backend=backend)
+    to_sum = RowsToSum(
+        rows=rows, target=target, weight=weight, isolated=isolated, backend=backend
+    )
     return Evidence(
         sums=tuple(term.accumulate(to_sum) for term in plan.terms),
         weight=weight @ target,

@@ -189,8 +189,8 @@ def rename(model: Model, old: str, new: str) -> Learned:
 
 
 def _scheme(summary: Summary, settings: FitSettings) -> LabelScheme:
-    """How labels are read; a given plan has settled whether rows are doubted."""
-    return LabelScheme.choose(
+    """How labels are read; a given plan has settled whether rows are doubted, and isolated."""
+    scheme = LabelScheme.choose(
         summary.labels,
         summary.counts,
         given=summary.given,
@@ -200,6 +200,10 @@ def _scheme(summary: Summary, settings: FitSettings) -> LabelScheme:
         config=settings.config,
         doubted=None if settings.plan is None else settings.plan.labels.doubted,
     )
+    if settings.plan is None:
+        return scheme
+    settled = settings.plan.labels
+    return replace(scheme, isolation=settled.isolation, isolated_share=settled.isolated_share)
 
 
 def _check_order(
@@ -228,7 +232,6 @@ def _solved(
     def check() -> Iterable[Finding]:
         yield from model.check_promise()
         yield from found
-        yield from checks.check_doubt(settings.unlabelled, kinds=model.kinds)
         yield from model.check_dates(times)
         yield from model.check_threshold()
 

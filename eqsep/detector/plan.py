@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from eqsep import schemas
-from eqsep.arrays import WithoutCaches
+from eqsep.arrays import WithoutCaches, same_parts
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import STEP, HoldOut, Population, n_held_out
+from eqsep.detector.isolation import KEPT, LEFT_OUT, WEIGHED, Isolation
 from eqsep.detector.runs import Runs, Windows
 from eqsep.detector.terms import TERMS
 from eqsep.detector.terms.kernel import KernelTerm
@@ -23,6 +24,8 @@ from eqsep.tables.encodings import Learnt
 from eqsep.tables.reading import Table, by_number, read_table, row_parts, with_groups
 from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding, encoded_parts
 
+_MIN_ROWS_TO_ISOLATE = 40  # fewer rows say too little of what is isolated
+
 
 @dataclass(frozen=True, kw_only=True)
 class LabelScheme(schemas.Kept):
@@ -32,12 +35,16 @@ class LabelScheme(schemas.Kept):
     unlabelled_is_normal: bool  # whether rows without a label count as normal, and calibrate
     doubted: bool  # whether rows learnt as normal may be anomalies
     unlabelled_weight: float  # of a row without a label, where it does not count as normal
+    isolation: str  # what becomes of isolated rows without a label: kept, weighed or left out
+    isolated_share: float  # of rows without a label, that are isolated
 
     SCHEMAS: ClassVar = {
         "normal": schemas.either(schemas.NONE, schemas.LABEL),
         "unlabelled_is_normal": schemas.FLAG,
         "doubted": schemas.FLAG,
         "unlabelled_weight": schemas.POSITIVE,
+        "isolation": schemas.word(KEPT, WEIGHED, LEFT_OUT),
+        "isolated_share": schemas.NOT_NEGATIVE,
     }
 
     @classmethod
@@ -62,17 +69,32 @@ class LabelScheme(schemas.Kept):
         if doubted is None:
             asked = {"auto": is_normal, "trusted": False, "doubted": True}[unlabelled]
             doubted = asked and bool(labels.kinds)
+        isolation, share = KEPT, 0.0
+        if doubted:
+            isolation, share = LEFT_OUT, config.isolated_share
+        elif unlabelled == "doubted":
+            isolation, share = LEFT_OUT, config.doubted_isolated_share
+        elif unlabelled == "auto" and not labels.kinds and not n_normal:
+            isolation, share = WEIGHED, config.unlabelled_isolated_share
         return cls(
             normal=normal,
             unlabelled_is_normal=is_normal,
             doubted=doubted,
             unlabelled_weight=1.0 if doubted and not is_normal else float(config.unlabelled_weight),
+            isolation=isolation if share else KEPT,
+            isolated_share=float(share),
         )
 
     @property
     def doubts_calibration(self) -> bool:
         """Whether rows that set the threshold may be anomalies."""
-        return self.doubted and self.unlabelled_is_normal
+        return self.isolation != KEPT and self.unlabelled_is_normal
+
+    def may_be_isolated(self, labels: RowLabels) -> np.ndarray:
+        """Which rows nobody has looked at, so that they may be left out as isolated ones."""
+        if self.isolation == KEPT:
+            return np.zeros(len(labels.code), dtype=bool)
+        return np.asarray(labels.code <= 0 if self.unlabelled_is_normal else labels.code < 0)
 
     def read(self, y: Any, *, n_rows: int, known: RowLabels | None = None) -> RowLabels:
         """The labels of rows; `known` are those of earlier ones."""
@@ -127,6 +149,7 @@ class Plan(WithoutCaches):
     terms: tuple[Term, ...]  #: what a row is scored by
     holdout: HoldOut  #: which rows calibrate
     labels: LabelScheme  #: how labels are read
+    isolation: Isolation | None = None  #: which rows that nobody has looked at may be anomalies
     windows: Windows | None = None  #: columns over the last rows of a run
 
     @classmethod
@@ -170,6 +193,12 @@ class Plan(WithoutCaches):
         of_kind = {kind: rows[code == i] for i, kind in enumerate(labels.kinds, 1)}
         packed = {kind: encoder.pack(some) for kind, some in of_kind.items()}
         holdout = holdout.with_kinds(packed, config=config, population=population)
+        unseen, isolation = scheme.may_be_isolated(labels.take(np.flatnonzero(split.learnt))), None
+        isolated = np.zeros(len(rows), dtype=bool)
+        if unseen.sum() >= _MIN_ROWS_TO_ISOLATE:
+            seen = encoder.pack(rows[unseen])
+            isolation = Isolation.of(seen, share=scheme.isolated_share, key=holdout.key % 2**32)
+            isolated[unseen] = isolation(seen)
         first = FirstRows(
             rows=rows,
             is_anomaly=labels.is_anomaly[split.learnt],
@@ -177,14 +206,17 @@ class Plan(WithoutCaches):
             encoder=encoder,
             config=config.for_rows(doubted=scheme.doubted),
             doubted=scheme.doubted,
+            isolation=scheme.isolation if isolation is not None else KEPT,
+            isolated=isolated,
             rng=rng,
-            key=holdout.key,
+            key=holdout.key % 2**32,
         )
         return cls(
             encoder=encoder,
             terms=_chosen(first),
             holdout=holdout,
             labels=scheme,
+            isolation=isolation,
             windows=None if window is None else Windows.of(table, window),
         )
 
@@ -192,6 +224,14 @@ class Plan(WithoutCaches):
     def kernel(self) -> KernelTerm:
         """The term with the landmarks."""
         return next(term for term in self.terms if isinstance(term, KernelTerm))
+
+    def isolated(self, rows: np.ndarray, labels: RowLabels) -> np.ndarray:
+        """Which encoded rows nobody has looked at and are isolated."""
+        found = self.labels.may_be_isolated(labels)
+        if self.isolation is None:
+            return np.zeros(len(found), dtype=bool)
+        found[found] = self.isolation(self.encoder.pack(rows[found]))
+        return found
 
     @property
     def table_columns(self) -> dict[str, Learnt | None]:
@@ -262,6 +302,8 @@ class Plan(WithoutCaches):
         return self is other or (
             self.windows == other.windows
             and self.labels.doubted == other.labels.doubted
+            and self.labels.isolation == other.labels.isolation
+            and same_parts(self.isolation, other.isolation)
             and self.holdout.is_same(other.holdout)
             and len(self.terms) == len(other.terms)
             and all(map(Term.is_same, self.terms, other.terms))
@@ -284,8 +326,16 @@ class Plan(WithoutCaches):
             schemas.damaged("its windows do not match the columns of its table")
         terms = _loaded(state["terms"], encoder=encoder)
         holdout = HoldOut.from_state(state["holdout"], encoder=encoder)
+        isolation = state["isolation"]
+        if isolation is not None and not isolation.fits(n_columns=len(encoder.pack.first)):
+            schemas.damaged("what isolates its rows does not match its columns")
         return cls(
-            encoder=encoder, terms=terms, holdout=holdout, labels=state["labels"], windows=windows
+            encoder=encoder,
+            terms=terms,
+            holdout=holdout,
+            labels=state["labels"],
+            isolation=isolation,
+            windows=windows,
         )
 
 
@@ -316,5 +366,6 @@ _PLAN = {
     "terms": schemas.DICT,
     "holdout": schemas.DICT,
     "labels": schemas.kept(LabelScheme),
+    "isolation": schemas.kept(Isolation, optional=True),
     "windows": schemas.kept(Windows, optional=True),
 }

@@ -17,21 +17,20 @@ from eqsep.engine.loops import weighted_sums
 
 
 def combine(
-    values: Mapping[str, Any], *, weights: Mapping[str, float], doubted: bool, backend: Backend
+    values: Mapping[str, Any], *, weights: Mapping[str, float], backend: Backend
 ) -> Any:
-    """The formula: max(residual, vote) + v vote + excess + w likeness.
+    """The formula: the roots of residual and normality in parts, and the other terms weighted.
 
-    Where rows are doubted, trees know only some of the anomalies and must not decide alone:
-    residual + v vote + excess + w likeness. A term that the plan lacks counts nothing.
+    (1 - a) sqrt(residual) + a sqrt(normality) + Σ w_t t. The root, as small residuals differ more
+    than large ones. A term that the plan lacks counts nothing, and its part is the residual's.
     """
-    score = values["residual"]
-    if (vote := values.get("vote")) is not None:
-        base = score if doubted else backend.maximum(score, vote)
-        score = base + weights["vote"] * vote
-    if (excess := values.get("excess")) is not None:
-        score = excess + score
-    if (likeness := values.get("likeness")) is not None:
-        score = score + weights["likeness"] * likeness
+    part = weights["normality"] if "normality" in values else 0.0
+    score = (1 - part) * backend.root(values["residual"])
+    if part:
+        score = score + part * backend.root(values["normality"])
+    for name in ("vote", "excess", "likeness", "nearest", "surprise"):
+        if name in values:
+            score = score + weights[name] * values[name]
     return score
 
 
@@ -111,8 +110,7 @@ class Score(WithoutCaches):
         return here._others(rows) | here._at_landmarks(rows, sums)
 
     def _combined(self, values: Mapping[str, Any]) -> Any:
-        doubted = self.plan.labels.doubted
-        return combine(values, weights=self._weights, doubted=doubted, backend=self.backend)
+        return combine(values, weights=self._weights, backend=self.backend)
 
     def _others(self, rows: Any) -> dict[str, Any]:
         """The values of the terms that look at no landmark."""

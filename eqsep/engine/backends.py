@@ -10,7 +10,9 @@ from eqsep.arrays import resolve_device, to_numpy
 from eqsep.engine import gpu
 from eqsep.engine.ellipsoid import along, distances
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
+from eqsep.engine.nearest import Neighbourhood
 from eqsep.engine.nystroem import DeviceMap, KernelMap, Pack, Report, Statistics, pieces_on
+from eqsep.engine.predictions import Predictions
 from eqsep.engine.trees import Trees
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -47,7 +49,7 @@ class Backend(Protocol):
     def beside(self, rows: Any, more: Any) -> Any:
         """The columns of both, in the precision of the first.  (n, d), (n, e) -> (n, d + e)"""
 
-    def maximum(self, one: Any, other: Any) -> Any: ...
+    def root(self, x: Any) -> Any: ...
 
     def clipped(self, x: Any, low: float, high: float) -> Any: ...
 
@@ -64,6 +66,12 @@ class Backend(Protocol):
 
     def votes(self, trees: Trees, rows: Any, of_leaf: np.ndarray) -> Any:
         """The mean over trees of the number of the leaf in which a row ends.  -> (n,)"""
+
+    def nearest(self, neighbourhood: Neighbourhood, rows: Any) -> Any:
+        """The logarithm of the least scaled distance to a neighbourhood.  (n, d) -> (n,)"""
+
+    def predicted(self, predictions: Predictions, rows: Any, probability: np.ndarray) -> Any:
+        """How probable the bins of rows are, given the other columns.  -> (n, n_targets)"""
 
     def fetched(self, values: Any) -> np.ndarray:
         """The values as an array in main memory, where they may be already."""
@@ -88,8 +96,8 @@ class NumPyBackend:
         with np.errstate(over="ignore"):  # too large is infinite
             return np.concatenate([rows, more], axis=1, dtype=rows.dtype, casting="same_kind")
 
-    def maximum(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return np.asarray(np.maximum(one, other))
+    def root(self, x: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sqrt(x))
 
     def clipped(self, x: np.ndarray, low: float, high: float) -> np.ndarray:
         return np.asarray(np.minimum(np.maximum(x, low), high))
@@ -110,6 +118,14 @@ class NumPyBackend:
 
     def votes(self, trees: Trees, rows: np.ndarray, of_leaf: np.ndarray) -> np.ndarray:
         return trees.mean(rows, of_leaf)
+
+    def nearest(self, neighbourhood: Neighbourhood, rows: np.ndarray) -> np.ndarray:
+        return neighbourhood.log_distance(rows)
+
+    def predicted(
+        self, predictions: Predictions, rows: np.ndarray, probability: np.ndarray
+    ) -> np.ndarray:
+        return predictions.predicted(rows, probability)
 
     def fetched(self, values: np.ndarray) -> np.ndarray:
         return values
@@ -136,8 +152,8 @@ class TorchBackend:
 
         return torch.cat([rows, more.to(rows.dtype)], dim=1)
 
-    def maximum(self, one: Any, other: Any) -> Any:
-        return one.maximum(other)
+    def root(self, x: Any) -> Any:
+        return x.sqrt()
 
     def clipped(self, x: Any, low: float, high: float) -> Any:
         return x.clip(low, high)
@@ -162,6 +178,12 @@ class TorchBackend:
 
     def votes(self, trees: Trees, rows: Any, of_leaf: np.ndarray) -> Any:
         return gpu.votes(trees, rows, of_leaf)
+
+    def nearest(self, neighbourhood: Neighbourhood, rows: Any) -> Any:
+        return neighbourhood.log_distance_of_tensor(rows)
+
+    def predicted(self, predictions: Predictions, rows: Any, probability: np.ndarray) -> Any:
+        return predictions.predicted_of_tensor(rows, probability)
 
     def fetched(self, values: Any) -> np.ndarray:
         return to_numpy(values)

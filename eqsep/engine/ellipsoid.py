@@ -1,20 +1,22 @@
 """Columns that move together: how far a row is from the ellipsoid in which normal rows lie."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from eqsep.engine.loops import compiled, in_threads
-from eqsep.schemas import NOT_NEGATIVE, POSITIVE, Kept, bounded
+from eqsep.engine.tails import Tail
+from eqsep.schemas import NOT_NEGATIVE, Kept, bounded, kept
 
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
-FARTHEST = 20.0  # steps beyond it; capped here
+MOST_WEIGHT = 0.1  # of a power of ten, however clearly columns move together
 MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
 _HEAVY = 5.0  # times that: few rows, far out, have turned the axes
 _ROWS_OF_AN_AXIS, _ROWS_IN_DOUBLE = 16, 512  # that a loop takes an axis for, or converts
+SMALLEST = 1e-9  # of a distance, so that it has a logarithm
 _CONSTANT = 1e-6  # deviations: a column that varies less does not vary
 
 
@@ -23,23 +25,21 @@ class Ellipsoid(Kept):
     """Normal rows by the mean and covariance of their columns, and what lies beyond them.
 
     With y the row in axes in which normal rows are uncorrelated and of variance 1, its distance is
-    r = (mean of y_j⁴)^(1/4): unlike the Mahalanobis distance it is sensitive to a single axis.
-    Steps beyond the edge, the distance of 95 % of the normal rows, are log(r / edge) / tail, where
-    the tail is the mean of log(r / edge) over the normal rows beyond: one step makes a normal row
-    rarer by a factor of e. A step counts `weight`.
+    r = (mean of y_j⁴)^(1/4): unlike the Mahalanobis distance it is sensitive to a single axis. How
+    rare it is follows from the other half of the rows, where an ellipsoid is learnt from one half.
     """
 
     centre: np.ndarray
     axes: np.ndarray  # from deviations from the centre to y; (n_columns, n_axes)
-    edge: float
-    tail: float
-    weight: float
+    tail: Tail  # of log r
+    heaviness: float  # the tail of the rows themselves, relative to that of Gaussian ones
+    weight: float  # of a power of ten by which so distant rows are rarer
 
     SCHEMAS: ClassVar = {
         "centre": bounded("d", dtype="float64"),
         "axes": bounded("d", "r", dtype="float64"),
-        "edge": POSITIVE,
-        "tail": POSITIVE,
+        "tail": kept(Tail),
+        "heaviness": NOT_NEGATIVE,
         "weight": NOT_NEGATIVE,
     }
 
@@ -50,49 +50,77 @@ class Ellipsoid(Kept):
         rng: np.random.RandomState,
         weight: np.ndarray | None = None,
         *,
-        step: float = 0.05,
+        step: float = 0.1,
     ) -> Self | None:
         """The ellipsoid of some normal rows; None if fewer than two columns vary, or too many.
 
-        With R² the mean share of a column's variance that the others explain, the weight of a step
-        is `step` R² / (1 - R²), less for a tail heavier than Gaussian.
+        With R² the mean share of a column's variance that the others explain, the weight is `step`
+        R² / (1 - R²), less for a tail heavier than Gaussian, and at most .1.
         """
         most = min(MOST_ROWS, MOST_VALUES // max(rows.shape[1], 1))
         if len(rows) > most:
             some = rng.permutation(len(rows))[:most]
             rows, weight = rows[some], None if weight is None else weight[some]
-        rows = rows.astype(float)
-        spread = _deviation(rows, weight) if len(rows) else np.zeros(rows.shape[1])
-        varies = spread > _CONSTANT
-        if not 2 <= varies.sum() <= MOST_COLUMNS:
+        found = _axes(rows, weight)
+        if found is None:
             return None
-        centre = np.average(rows, axis=0, weights=weight)
-        covariance = _covariance((rows - centre)[:, varies] / spread[varies], weight)
-        sizes, directions = np.linalg.eigh(covariance)
-        sizes = np.maximum(sizes, sizes[-1] * 1e-9)
-        axes = np.zeros((rows.shape[1], int(varies.sum())))
-        axes[varies] = directions / np.sqrt(sizes) / spread[varies, None]
-        unexplained = float(np.mean(1 / ((directions**2 / sizes).sum(axis=1))))
-        distance = distances(along(rows, np.arange(len(axes)), centre, axes))
+        centre, axes, explained = found
+        distance = _distance(rows, centre, axes)
         edge = _quantile(distance, EDGE, weight)
         out = np.flatnonzero(distance > edge)
         if edge <= 0 or not len(out):
             return None
         beyond = np.log(distance[out] / edge)
-        tail = max(float(np.average(beyond, weights=None if weight is None else weight[out])), 1e-3)
-        found = cls(centre, axes, edge, tail, 0.0)
-        trusted = min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * min(1.0, 1 / found._heaviness)
-        return replace(found, weight=step * trusted)
+        mean = max(float(np.average(beyond, weights=None if weight is None else weight[out])), 1e-3)
+        heaviness = float(axes.shape[1] ** 0.5 * mean / _GAUSSIAN)
+        trusted = min(max(explained, 0.0), MOST_TRUSTED) * min(1.0, 1 / heaviness)
+        return cls(
+            centre=centre,
+            axes=axes,
+            tail=Tail.of(np.log(_of_other_half(rows, rng, weight, distance))[:, None]),
+            heaviness=heaviness,
+            weight=min(step * trusted, MOST_WEIGHT),
+        )
 
     @property
     def is_heavy(self) -> bool:
         """Whether so many normal rows lie far out that a single axis means little."""
-        return self._heaviness > _HEAVY
+        return self.heaviness > _HEAVY
 
-    @property
-    def _heaviness(self) -> float:
-        """The tail relative to that of Gaussian rows."""
-        return float(self.axes.shape[1] ** 0.5 * self.tail / _GAUSSIAN)
+
+def _axes(
+    rows: np.ndarray, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, float] | None:
+    """The centre and the axes of rows, and R² / (1 - R²); None if fewer than two columns vary."""
+    rows = rows.astype(float)
+    spread = _deviation(rows, weight) if len(rows) else np.zeros(rows.shape[1])
+    varies = spread > _CONSTANT
+    if not 2 <= varies.sum() <= MOST_COLUMNS:
+        return None
+    centre = np.average(rows, axis=0, weights=weight)
+    covariance = _covariance((rows - centre)[:, varies] / spread[varies], weight)
+    sizes, directions = np.linalg.eigh(covariance)
+    sizes = np.maximum(sizes, sizes[-1] * 1e-9)
+    axes = np.zeros((rows.shape[1], int(varies.sum())))
+    axes[varies] = directions / np.sqrt(sizes) / spread[varies, None]
+    unexplained = float(np.mean(1 / ((directions**2 / sizes).sum(axis=1))))
+    return centre, axes, 1 / unexplained - 1
+
+
+def _distance(rows: np.ndarray, centre: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """That of rows from an ellipsoid's centre, above 0."""
+    every = np.arange(rows.shape[1])
+    return np.maximum(distances(along(rows.astype(float), every, centre, axes)), SMALLEST)
+
+
+def _of_other_half(
+    rows: np.ndarray, rng: np.random.RandomState, weight: np.ndarray | None, distance: np.ndarray
+) -> np.ndarray:
+    """The distances of half of the rows by the ellipsoid of the other half, or as they are."""
+    order = rng.permutation(len(rows))
+    one, other = order[: len(rows) // 2], order[len(rows) // 2 :]
+    found = _axes(rows[one], None if weight is None else weight[one])
+    return distance if found is None else _distance(rows[other], *found[:2])
 
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -240,6 +240,19 @@ def votes(trees: Trees, X: Any, of_leaf: Any) -> Any:
     return vote[torch.cat(walked)].mean(dim=1)
 
 
+def leaves(trees: Trees, X: Any) -> Any:
+    """The leaf of each tree in which each row ends.  (n, d) -> (n, n_trees)"""
+    import torch
+
+    *nodes, depth = (torch.as_tensor(part, device=X.device) for part in trees.walks)
+    walked = [
+        _walked(nodes, X[i : i + WALKED_AT_ONCE], int(depth.max()))
+        for i in range(0, max(X.shape[0], 1), WALKED_AT_ONCE)
+    ]
+    number = torch.as_tensor(trees.left, device=X.device)
+    return number[torch.cat(walked)].long()
+
+
 def _walked(nodes: list[Any], X: Any, depth: int) -> Any:
     """The leaf of each tree in which each row ends.  (n, d) -> (n, n_trees)"""
     import torch

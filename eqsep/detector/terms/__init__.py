@@ -3,7 +3,18 @@
 from eqsep.detector.terms.ellipsoid import EllipsoidTerm
 from eqsep.detector.terms.kernel import KernelTerm
 from eqsep.detector.terms.likeness import LikenessTerm
+from eqsep.detector.terms.nearest import NearestTerm
+from eqsep.detector.terms.normality import NormalityTerm
+from eqsep.detector.terms.surprise import SurpriseTerm
 from eqsep.detector.terms.term import Term
 from eqsep.detector.terms.votes import VotesTerm
 
-TERMS: list[type[Term]] = [KernelTerm, EllipsoidTerm, VotesTerm, LikenessTerm]
+TERMS: list[type[Term]] = [
+    KernelTerm,
+    EllipsoidTerm,
+    VotesTerm,
+    LikenessTerm,
+    NormalityTerm,
+    NearestTerm,
+    SurpriseTerm,
+]

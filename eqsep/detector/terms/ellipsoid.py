@@ -1,7 +1,7 @@
 """The ellipsoid term: columns of numbers that do not move together as they do in normal rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,16 +17,17 @@ from eqsep.detector.terms.term import (
     TermFunction,
 )
 from eqsep.engine.backends import Backend
-from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
+from eqsep.engine.ellipsoid import SMALLEST, Ellipsoid
 from eqsep.tables.encoder import Encoder
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EllipsoidTerm(Term):
-    """The steps of a row beyond the ellipsoid of the first normal rows, each times its weight."""
+    """The tail of the distance from the ellipsoid that the first normal rows lie in."""
 
     ellipsoid: Ellipsoid
     columns: np.ndarray  # the encoded columns that it is of: deviations of numbers
+    weight: float
 
     name: ClassVar = "excess"
     SCHEMAS: ClassVar = {"ellipsoid": schemas.kept(Ellipsoid)}
@@ -34,14 +35,16 @@ class EllipsoidTerm(Term):
     @classmethod
     def choose(cls, first: FirstRows) -> Self | None:
         """The ellipsoid of the normal rows, if at least two columns of numbers vary."""
-        normal, columns = first.is_anomaly == 0, first.encoder.deviations
+        normal, columns = first.describing, first.encoder.deviations
         ellipsoid = Ellipsoid.of(
             first.rows[normal][:, columns],
             np.random.RandomState(first.key),
             None if first.weight is None else first.weight[normal],
             step=first.config.ellipsoid_step,
         )
-        return None if ellipsoid is None else cls(ellipsoid=ellipsoid, columns=columns)
+        if ellipsoid is None:
+            return None
+        return cls(ellipsoid=ellipsoid, columns=columns, weight=ellipsoid.weight)
 
     def along(self, rows: Any, backend: Backend) -> Any:
         """Encoded rows along the axes.  (n, n_encoded) -> (n, n_axes)"""
@@ -59,7 +62,8 @@ class EllipsoidTerm(Term):
     @classmethod
     def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
         del before
-        term = cls.from_state(state, columns=encoder.deviations)
+        term = cls.from_state(state, columns=encoder.deviations, weight=0.0)
+        term = replace(term, weight=term.ellipsoid.weight)
         if len(term.ellipsoid.centre) != len(term.columns):
             schemas.damaged("its ellipsoid does not have the numbers of its table")
         return term
@@ -67,13 +71,13 @@ class EllipsoidTerm(Term):
 
 @dataclass(frozen=True, eq=False)
 class ExcessFunction(TermFunction):
-    """weight log(distance / edge) / tail beyond the edge of the ellipsoid, and 0 within."""
+    """0 where most normal rows lie; 1 more for each power of ten by which so distant are rarer."""
 
     term: EllipsoidTerm
 
     def __call__(self, rows: EncodedRows, at_landmarks: Any) -> Any:
         del at_landmarks
-        of, backend = self.term.ellipsoid, rows.backend
+        backend = rows.backend
         distance = backend.distance(rows.once(self.term, self.term.along))
-        steps = backend.log(backend.clipped(distance / of.edge, 1.0, np.inf)) / of.tail
-        return of.weight * backend.clipped(steps, 0.0, FARTHEST)
+        logarithm = backend.log(backend.clipped(distance, SMALLEST, np.inf))
+        return self.term.ellipsoid.tail(logarithm[:, None])[:, 0]

@@ -25,7 +25,6 @@ from eqsep.engine.nystroem import KernelMap, Report, Statistics, choose_landmark
 from eqsep.tables.encoder import Encoder, Packing
 
 _MIDDLE_POWER = 4  # the power of the kernel that has the bandwidth of the config
-_MAX_CAUTION = 10.0  # times the penalty, where few anomalies are labelled among doubted rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,6 +39,7 @@ class KernelTerm(Term, WithoutCaches):
     is_normal: np.ndarray  # whether each landmark is
     kernel: Laplacian
     max_landmarks: int  # how many were asked for
+    leaves_out: bool  # whether isolated rows that nobody has looked at are not learnt
     pack: Packing  # from encoded rows to what the kernel sees
 
     name: ClassVar = "residual"
@@ -49,6 +49,7 @@ class KernelTerm(Term, WithoutCaches):
         "is_normal": schemas.array_of("m", kinds="b"),
         "kernel": schemas.kept(Laplacian),
         "max_landmarks": schemas.WHOLE,
+        "leaves_out": schemas.FLAG,
     }
 
     @classmethod
@@ -63,11 +64,14 @@ class KernelTerm(Term, WithoutCaches):
             is_normal=~are_among(landmarks, first.rows[first.is_anomaly > 0]),
             kernel=kernel_over(landmarks, config=config),
             max_landmarks=int(config.n_landmarks),
+            leaves_out=first.isolation == "left out",
             pack=first.encoder.pack,
         )
 
     def accumulate(self, rows: RowsToSum) -> Sums:
         """G = Σ w k kᵀ and r = Σ w t k, a column per class."""
+        if self.leaves_out and rows.isolated.any():
+            rows = rows.take(np.flatnonzero(~rows.isolated))
         sums = self.statistics(rows)
         return Sums(symmetric={"gram": sums.gram}, by_class={"moment": sums.moment})
 
@@ -78,10 +82,8 @@ class KernelTerm(Term, WithoutCaches):
         return own.statistics(rows.rows, rows.target, rows.weight, total=total, report=report)
 
     def solve(self, learnt: LearntSums) -> "KernelFunction":
-        """(G + alpha I) a = r; alpha grows where few anomalies are labelled among doubted rows."""
-        own, config = learnt.of_terms[self.name], learnt.config
-        caution = min(max(config.few_anomalies / max(learnt.n_anomalies, 1.0), 1.0), _MAX_CAUTION)
-        alpha = config.alpha * (caution if learnt.doubted else 1.0)
+        """(G + alpha I) a = r."""
+        own, alpha = learnt.of_terms[self.name], learnt.config.alpha
         return KernelFunction(solve_ridge(own.symmetric["gram"], own.by_class["moment"], alpha))
 
     def solved(self, learnt: LearntSums, state: dict[str, Any]) -> "KernelFunction":

@@ -96,6 +96,8 @@ class FirstRows:
     encoder: Encoder
     config: Config  # with the values for doubted rows, if they are
     doubted: bool  # whether rows that stand for normal ones may be anomalies
+    isolation: str  # what becomes of isolated rows that nobody has looked at
+    isolated: np.ndarray  # which rows are such rows
     rng: np.random.RandomState
     key: int  # decides which of many rows are looked at
     chosen: Mapping[str, "Term"] = field(default_factory=dict)  # the terms before, by name
@@ -106,6 +108,11 @@ class FirstRows:
         packed: np.ndarray = self.encoder.pack(self.rows)
         return packed
 
+    @property
+    def describing(self) -> np.ndarray:
+        """Which rows say what is normal: those that are not anomalous, nor isolated."""
+        return (self.is_anomaly == 0) & ~self.isolated
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowsToSum:
@@ -114,12 +121,21 @@ class RowsToSum:
     rows: np.ndarray
     target: np.ndarray  # (n, 1 + n_kinds): 1 at the class of the row
     weight: np.ndarray
+    isolated: np.ndarray  # whether it is isolated, and nobody has looked at it
     backend: Backend
+
+    @property
+    def looks_normal(self) -> np.ndarray:
+        """Which rows are normal and not isolated."""
+        return np.asarray((self.target[:, 0] > 0) & ~self.isolated)
 
     def take(self, places: np.ndarray) -> "RowsToSum":
         """The subset at these places."""
-        rows, target, weight = (part[places] for part in (self.rows, self.target, self.weight))
-        return RowsToSum(rows=rows, target=target, weight=weight, backend=self.backend)
+        parts = (self.rows, self.target, self.weight, self.isolated)
+        rows, target, weight, isolated = (part[places] for part in parts)
+        return RowsToSum(
+            rows=rows, target=target, weight=weight, isolated=isolated, backend=self.backend
+        )
 
 
 @dataclass(eq=False)

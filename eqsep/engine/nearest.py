@@ -1,0 +1,77 @@
+"""The distance of rows to the nearest of some others, in units of what surrounds these."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from eqsep.engine.kernels import SparseManhattan, manhattan
+from eqsep.engine.loops import in_threads
+from eqsep.schemas import Kept, bounded
+
+_NEIGHBOURS = 10  # whose mean distance is what surrounds a row
+_ROWS_AT_ONCE = 128  # rows held as distances
+_LEAST = 1e-9  # of a distance, so that it has a logarithm
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood(Kept):
+    """Rows, each with the inverse of its surroundings.
+
+    The surroundings of a row are the mean distance to its ten nearest, and the median of that over
+    all rows: where rows are sparse, more distance means less.
+    """
+
+    rows: np.ndarray  # float32, (m, d)
+    scale: np.ndarray  # float32, (m,)
+
+    SCHEMAS: ClassVar = {
+        "rows": bounded("m", "d", dtype="float32"),
+        "scale": bounded("m", dtype="float32"),
+    }
+
+    @classmethod
+    def of(cls, rows: np.ndarray) -> tuple[Self, np.ndarray]:
+        """The neighbourhood of rows, and how far each is from the others, as `log_distance`."""
+        distances = SparseManhattan(rows)
+        k, around = min(_NEIGHBOURS, len(rows) - 1), np.empty(len(rows))
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            between = distances(rows[first : first + _ROWS_AT_ONCE])
+            nearest = np.sort(np.partition(between, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
+            around[first : first + _ROWS_AT_ONCE] = nearest.mean(axis=1)
+        scale = (1 / (around + max(float(np.median(around)), _LEAST))).astype(np.float32)
+        found, alone = cls(rows, scale), np.empty(len(rows))
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            scaled = distances(rows[first : first + _ROWS_AT_ONCE]) * scale
+            here = np.arange(len(scaled))
+            scaled[here, first + here] = np.inf
+            alone[first : first + _ROWS_AT_ONCE] = scaled.min(axis=1)
+        return found, np.log(np.maximum(alone, _LEAST))
+
+    def log_distance(self, rows: np.ndarray) -> np.ndarray:
+        """The logarithm of the least scaled distance of each row.  (n, d) -> (n,)"""
+        out = np.empty(len(rows))
+
+        def fill(some: slice) -> None:
+            out[some] = (self._distances(rows[some]) * self.scale).min(axis=1)
+
+        in_threads(fill, len(rows), steps=rows.size * len(self.rows), most=_ROWS_AT_ONCE)
+        return np.log(np.maximum(out, _LEAST))
+
+    def log_distance_of_tensor(self, rows: Any) -> Any:
+        """The same of a tensor, on its device."""
+        import torch
+
+        here = {"device": rows.device, "dtype": rows.dtype}
+        others, scale = (torch.as_tensor(part, **here) for part in (self.rows, self.scale))
+        parts = [
+            (manhattan(some, others) * scale).min(dim=1).values
+            for some in rows.split(_ROWS_AT_ONCE)
+        ]
+        least = torch.cat(parts) if parts else rows[:, 0]
+        return least.double().clip(_LEAST).log()
+
+    @cached_property
+    def _distances(self) -> SparseManhattan:
+        return SparseManhattan(self.rows)
