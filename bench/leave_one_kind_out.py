@@ -15,18 +15,15 @@ did. The data is looked for in $EQSEP_DATA, then in ../shared/data.
 """
 
 import argparse
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from cells import RESULTS, gathered
-from peers import METHODS, THREADS
+from peers import METHODS, described, fitted_and_scored
 from standings import standings
 from tasks import ALL_TABLES, TABLES, divide, rows_of
-from threadpoolctl import threadpool_limits
 
 from eqsep.evaluation import OVERALL, average_precision_by_kind, prevalence_by_kind
 
@@ -47,24 +44,14 @@ def measure(cell: Cell) -> dict[str, Any]:
     division = divide(rows.kind, rows.group, seen=cell.seen)
     train, test = rows.at(division.train), rows.at(division.test)
     X, X_test = (part.frame if method.mixed else part.matrix for part in (train, test))
-    model = method.build()
-    with threadpool_limits(THREADS):
-        begin = perf_counter()
-        model.fit(X, (train.kind != "normal").astype(int))
-        fitted = perf_counter()
-        score = model.score(X_test)
-        scored = perf_counter()
+    y = (train.kind != "normal").astype(int)
+    score, effort = fitted_and_scored(method.build(), X, y, X_test)
     return {
         "average_precision": _three(average_precision_by_kind(score, test.kind), seen=cell.seen),
         "prevalence": _three(prevalence_by_kind(test.kind), seen=cell.seen),
         "by_kind": average_precision_by_kind(score, test.kind),
-        "fit_seconds": fitted - begin,
-        "score_seconds": scored - fitted,
-        "n_train": len(train.kind),
-        "n_test": len(test.kind),
-        "package": method.package(),
-        "settings": method.settings,
-        "load": os.getloadavg()[0],
+        **effort,
+        **described(method),
     }
 
 

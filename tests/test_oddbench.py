@@ -79,7 +79,7 @@ def kept(oddbench, out, *, ours, default):
     """The JSONs of the Detector and of the default, with the seconds that their fits took."""
     for method, seconds in (("eqsep", ours), ("made", default)):
         cell = oddbench.Cell("oddbench", "wells", 100, 0, method)
-        path = oddbench.path_of(cell, out)
+        path = import_module("cells").path_of(cell, out)
         path.parent.mkdir(parents=True, exist_ok=True)
         result = {**vars(cell), "fit_seconds": seconds, "average_precision": 0.25, "load": 0.0}
         path.write_text(json.dumps(result))
@@ -122,10 +122,9 @@ def test_all_peers_have_a_grid_and_are_measured_in_both_ways(module):
     assert set(oddbench.METHODS) >= {"CatBoost", "CatBoost, tuned", "TabM", "DeepSAD, tuned"}
 
 
-def test_a_method_whose_package_is_missing_is_left_out_by_name(module, monkeypatch):
-    oddbench, peers = module("oddbench"), module("peers")
-    monkeypatch.setitem(oddbench.METHODS, "absent", peers.Method(Ranker, "no_such_thing", ""))
-    assert dict(oddbench.left_out(["LOF", "absent"])) == {
+def test_a_method_whose_package_is_missing_is_left_out_by_name(module):
+    made, absent = (module("peers").Method(Ranker, name, "") for name in ("numpy", "no_such_thing"))
+    assert dict(module("cells").left_out({"made": made, "absent": absent})) == {
         "absent": "no_such_thing is not installed."
     }
 
@@ -215,7 +214,7 @@ def test_the_standings_have_intervals_distances_wins_and_searches(module):
 
 
 def test_results_of_several_commits_are_told(module):
-    head_of = module("oddbench").head_of
+    head_of = module("cells").head_of
     some = [result("eqsep", "wells", 0, 0.5), result("made", "wells", 0, 0.5, commit="def")]
     assert head_of(some[:1], 1) == "Commit abc."
     assert "COMMITS DIFFER: ['abc', 'def']" in head_of(some, 2)
