@@ -114,6 +114,51 @@ def standings_by_share(
     return "\n\n".join([*parts, *_notes(of_method, partly)])
 
 
+def standings_by_measure(
+    results: Sequence[Result],
+    measures: Mapping[str, str],
+    *,
+    title: str,
+    markdown: bool,
+    by_table: bool,
+) -> str:
+    """The measures as columns: means over the tasks of each table, then over tables.
+
+    Parameters
+    ----------
+    measures : mapping of str to str
+        The names under which results have their figures, and those that are shown.
+    """
+    task_of = {id(r): tuple(r[f] for f in ("data", "seen", "seed") if f in r) for r in results}
+    found = {(r["method"], task_of[id(r)]): r for r in results}
+    tasks = list(dict.fromkeys(task_of.values()))
+    names = list(dict.fromkeys(data for data, *_ in tasks))
+    methods = list(dict.fromkeys(r["method"] for r in results))
+    whole = [m for m in methods if all((m, task) in found for task in tasks)]
+    layout = _piped if markdown else _aligned
+    if not whole:
+        return f"No method has all of the {len(tasks)} tasks yet."
+    of_method = {m: [found[(m, task)] for task in tasks] for m in whole}
+
+    def of_tables(method: str, measure: str) -> np.ndarray:
+        figures = [(r["data"], r["figures"][measure]) for r in of_method[method]]
+        return np.array([np.mean([value for d, value in figures if d == name]) for name in names])
+
+    areas = {m: {shown: of_tables(m, key) for key, shown in measures.items()} for m in whole}
+    columns = list(measures.values())
+    best = [max(area[column].mean() for area in areas.values()) for column in columns]
+    lines = [[title, *columns]]
+    for method in _best_first(areas):
+        means = [float(areas[method][column].mean()) for column in columns]
+        lines.append([method, *_marked(means, best)])
+    parts = [layout(lines)]
+    if by_table:
+        parts += [_by_table(areas, c, names, title=c.capitalize(), layout=layout) for c in columns]
+    parts.append(_seconds(of_method, np.mean, title="Seconds of a task, mean", layout=layout))
+    partly = [m for m in methods if m not in whole]
+    return "\n\n".join([*parts, *_notes(of_method, partly)])
+
+
 def standings_without_labels(
     results: Sequence[Result], *, markdown: bool, by_table: bool, reference: str
 ) -> str:
