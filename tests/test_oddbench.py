@@ -213,6 +213,38 @@ def test_the_standings_have_intervals_distances_wins_and_searches(module):
     assert "| made, tuned | 3 | 3 | 100% | 100% |" in text
 
 
+def test_a_method_without_the_share_0_counts_at_the_other_shares(module):
+    areas = {("eqsep", 0): 0.25, ("eqsep", 5): 0.5, ("made", 5): 0.75}
+    results = [
+        result(method, data, 0, area) | {"share": share}
+        for (method, share), area in areas.items()
+        for data in ("wells", "tides")
+    ]
+    text = module("standings").standings_by_share(
+        results, markdown=True, by_table=True, reference="eqsep"
+    )
+    assert "interval | 0 % | 5 % | mean | seeds |" in text
+    assert "| eqsep | **0.250 [0.250, 0.250]** | 0.500 [0.500, 0.500] | 0.500 " in text
+    assert "| made |  | **0.750 [0.750, 0.750]** | **0.750 " in text
+    assert "| made |  | -0.250 [-0.250, -0.250] | -0.250 [-0.250, -0.250] | 0 | 2 |" in text
+    assert "| 0 % labelled | eqsep |\n" in text
+
+
+def test_where_nothing_is_labelled_only_methods_that_need_no_labels_are_measured(
+    oddbench, folder, monkeypatch, capsys
+):
+    monkeypatch.setattr(oddbench, "warm_up", lambda: None)
+    monkeypatch.setattr("cells.get_context", lambda _: SimpleNamespace(Pool=InTurn))
+    command = ["oddbench.py", "--data", str(folder), "--out", str(folder / "out"), "--seeds", "0"]
+    monkeypatch.setattr(sys, "argv", [*command, "--shares", "0", "5", "--only", "LOF", "made"])
+    oddbench.main()
+    assert "6/6" in (printed := capsys.readouterr()).err
+    cells = [json.loads(path.read_text()) for path in (folder / "out" / "oddbench").iterdir()]
+    assert {(c["method"], c["share"]) for c in cells} == {("LOF", 0), ("LOF", 5), ("made", 5)}
+    assert {c["n_labelled"] for c in cells if c["share"] == 0} == {0}
+    assert "0 %" in printed.out
+
+
 def test_results_of_several_commits_are_told(module):
     head_of = module("cells").head_of
     some = [result("eqsep", "wells", 0, 0.5), result("made", "wells", 0, 0.5, commit="def")]
