@@ -94,6 +94,7 @@ def standings_by_share(
     for method in whole:
         chance |= columns(method, "prevalence")
     areas = {method: columns(method, "average_precision") for method in whole}
+    shares = [share for share in shares if f"{share} %" in chance]
     view = View(
         "Average precision where a share of the anomalies is labelled",
         [*(f"{share} %" for share in shares), "mean"],

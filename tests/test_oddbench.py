@@ -228,6 +228,11 @@ def test_a_method_without_the_share_0_counts_at_the_other_shares(module):
     assert "| made |  | **0.750 [0.750, 0.750]** | **0.750 " in text
     assert "| made |  | -0.250 [-0.250, -0.250] | -0.250 [-0.250, -0.250] | 0 | 2 |" in text
     assert "| 0 % labelled | eqsep |\n" in text
+    text = module("standings").standings_by_share(
+        results[1:], markdown=True, by_table=True, reference="eqsep"
+    )
+    assert "| 0 %" not in text
+    assert "left out: eqsep." in text
 
 
 def test_where_nothing_is_labelled_only_methods_that_need_no_labels_are_measured(
