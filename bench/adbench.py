@@ -19,32 +19,34 @@ whatever else the machine did. The tables are NAME.npz with X and y in $EQSEP_DA
 """
 
 import argparse
-import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from cells import RESULTS, gathered, path_of
+from cells import gathered, parser_of_methods, path_of
+from peers import (
+    CATBOOST,
+    OF_DEEPOD,
+    TABPFN,
+    Method,
+    OurDetector,
+    described,
+    fitted_and_scored,
+    named,
+    prepared,
+)
 from peers import METHODS as PEERS_OF_KINDS
-from peers import OF_DEEPOD, THREADS, Method, OurDetector, prepared
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
 from standings import standings_by_share
 from tasks import DATA_HOME
-from threadpoolctl import threadpool_limits
 
 SHARES = (1, 5, 25, 100)
 SEEDS = (0, 1, 2)
-
-
-def named(y: np.ndarray) -> np.ndarray:
-    """The labels as people have them: "anomaly" for what is known to be one, else None."""
-    return np.where(y == 1, "anomaly", None)
 
 
 # The quick ones first, so that most of the table is soon there.
@@ -59,9 +61,7 @@ METHODS = {
     ),
     "XGBoost": PEERS_OF_KINDS["XGBoost"],
     "random forest": PEERS_OF_KINDS["random forest"],
-    "CatBoost": Method(
-        partial(prepared, "CatBoost", settings={"thread_count": THREADS}), "catboost", "300 trees"
-    ),
+    "CatBoost": CATBOOST,
     "DeepSAD": PEERS_OF_KINDS["DeepSAD"],
     "RoSAS": Method(
         partial(prepared, "RoSAS", scaler=StandardScaler()),
@@ -80,6 +80,7 @@ METHODS = {
         "tabm",
         "columns as normal quantiles, training by its example, on a GPU where there is one",
     ),
+    "TabPFN": TABPFN,
 }
 
 
@@ -129,31 +130,19 @@ def measure(cell: Cell, *, folder: Path) -> dict[str, Any]:
     return tested(method.build(), cell, folder=folder) | described(method)
 
 
-def described(method: Method) -> dict[str, Any]:
-    """What a method comes from, and its settings in words."""
-    return {"package": method.package(), "settings": method.settings}
-
-
 def tested(model: Any, cell: Cell, *, folder: Path) -> dict[str, Any]:
     """Average precision and prevalence on the test rows, and seconds."""
     X, y = rows_of(folder / f"{cell.data}.npz")
     division = divide(y, share=cell.share, seed=cell.seed)
-    with threadpool_limits(THREADS):
-        begin = perf_counter()
-        model.fit(X[division.train], division.is_labelled.astype(int))
-        fitted = perf_counter()
-        score = model.score(X[division.test])
-        scored = perf_counter()
     y_test = y[division.test]
+    score, effort = fitted_and_scored(
+        model, X[division.train], division.is_labelled.astype(int), X[division.test]
+    )
     return {
         "average_precision": float(average_precision_score(y_test, score)),
         "prevalence": float(y_test.mean()),
-        "fit_seconds": fitted - begin,
-        "score_seconds": scored - fitted,
-        "n_train": len(division.train),
         "n_labelled": int(division.is_labelled.sum()),
-        "n_test": len(division.test),
-        "load": os.getloadavg()[0],
+        **effort,
     }
 
 
@@ -173,20 +162,10 @@ def parser_of(
     description: str, *, methods: Collection[str], benchmark: str
 ) -> argparse.ArgumentParser:
     """The options of a benchmark with this protocol, whose tables are in a folder of its name."""
-    parser = argparse.ArgumentParser(description=description)
+    parser = parser_of_methods(description, methods=methods, seeds=SEEDS)
     parser.set_defaults(benchmark=benchmark)
-    parser.add_argument("--only", nargs="+", choices=methods, default=list(methods))
-    parser.add_argument("--tables", nargs="+", metavar="NAME", help="by default all")
     parser.add_argument("--shares", nargs="+", type=int, default=SHARES, metavar="PER_CENT")
-    parser.add_argument(
-        "--seeds", "--divisions", nargs="+", type=int, default=SEEDS, metavar="SEED"
-    )
-    parser.add_argument("--again", nargs="+", choices=methods, default=[])
-    parser.add_argument("--kept", action="store_true", help="measure nothing")
-    parser.add_argument("--by-table", action="store_true", help="every table's figures too")
-    parser.add_argument("--markdown", action="store_true", help="tables for a page")
     parser.add_argument("--data", type=Path, default=DATA_HOME / benchmark, metavar="FOLDER")
-    parser.add_argument("--out", type=Path, default=RESULTS, help=f"for results ({RESULTS})")
     return parser
 
 

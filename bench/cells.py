@@ -8,8 +8,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -121,6 +123,106 @@ def _attempt(cell: Any, *, measure: Callable[[Any], dict], out: Path) -> tuple[s
     except Exception as error:
         return path_of(cell, out).stem, repr(error)
     return path_of(cell, out).stem, ""
+
+
+def measured_in_processes(
+    cells: Sequence[Any],
+    measure: Callable[[Any], dict],
+    *,
+    methods: Mapping[str, Any],
+    args: Namespace,
+    begin: float,
+) -> list[dict]:
+    """The results of all cells that can be had, by the options of `add_processes`.
+
+    Parameters
+    ----------
+    methods : mapping of str to Method
+        The methods that cells name (see peers.py).
+    begin : float
+        When the seconds of the limit begin, by `time.monotonic`.
+    """
+    if not args.kept:
+        lacking = dict(left_out({cell.method: methods[cell.method] for cell in cells}))
+        for method, why in lacking.items():
+            print(f"{method} is left out. {why}", file=sys.stderr)
+        cells = [cell for cell in cells if cell.method not in lacking]
+        for cell in cells:
+            if cell.method in args.again:
+                path_of(cell, args.out).unlink(missing_ok=True)
+        failures = measure_missing(
+            cells,
+            measure,
+            out=args.out,
+            processes=args.processes,
+            deadline=begin + args.limit_seconds,
+        )
+        for name, error in failures.items():
+            print(f"FAILED: {name}: {error}", file=sys.stderr)
+    paths = [path_of(cell, args.out) for cell in cells]
+    results = [json.loads(path.read_text()) for path in paths if path.exists()]
+    if results:
+        print(head_of(results, len(cells)), end="\n\n")
+    return results
+
+
+def left_out(methods: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The methods that cannot be measured here, and why."""
+    for name, method in methods.items():
+        if method.package() is None:
+            yield name, f"{method.module} is not installed."
+            continue
+        try:
+            method.build()
+        except ImportError as error:
+            yield name, str(error)
+
+
+def head_of(results: Sequence[dict], n_cells: int) -> str:
+    """Which commit the results are of, and whether some are missing."""
+    commits = sorted({result["commit"] for result in results})
+    words = [f"Commit {commits[0]}." if len(commits) == 1 else f"COMMITS DIFFER: {commits}."]
+    if len(results) < n_cells:
+        words.append(
+            f"INCOMPLETE: {len(results):,} of {n_cells:,} cells. A method counts with the "
+            "divisions of which it has all tables below. The same command measures the rest."
+        )
+    return " ".join(words)
+
+
+def present_commit() -> str:
+    """What git calls the version that is measured."""
+    asked = ["git", "describe", "--always", "--dirty"]
+    try:
+        answer = subprocess.run(asked, capture_output=True, text=True, cwd=Path(__file__).parent)
+    except FileNotFoundError:
+        return "unknown"
+    return answer.stdout.strip() or "unknown"
+
+
+def parser_of_methods(
+    description: str, *, methods: Collection[str], seeds: Sequence[int]
+) -> ArgumentParser:
+    """The options of a benchmark that measures methods on divisions of tables."""
+    parser = ArgumentParser(description=description)
+    parser.add_argument("--only", nargs="+", choices=methods, default=list(methods))
+    parser.add_argument("--tables", nargs="+", metavar="NAME", help="by default all")
+    parser.add_argument(
+        "--seeds", "--divisions", nargs="+", type=int, default=seeds, metavar="SEED"
+    )
+    parser.add_argument("--again", nargs="+", choices=methods, default=[])
+    parser.add_argument("--kept", action="store_true", help="measure nothing")
+    parser.add_argument("--by-table", action="store_true", help="every table's figures too")
+    parser.add_argument("--markdown", action="store_true", help="tables for a page")
+    parser.add_argument("--out", type=Path, default=RESULTS, help=f"for results ({RESULTS})")
+    return parser
+
+
+def add_processes(parser: ArgumentParser) -> None:
+    """The options of a benchmark that measures in several processes."""
+    parser.add_argument("--processes", type=int, default=1, metavar="N")
+    parser.add_argument("--limit-seconds", type=float, default=float("inf"), metavar="SECONDS")
+    parser.add_argument("--commit", default=present_commit(), help="for a copy without git")
 
 
 def path_of(cell: Any, out: Path) -> Path:

@@ -12,8 +12,10 @@ https://github.com/psorus/Outformer, which states no licence. Put them into $EQS
 ../shared/data/oddbench or the folder of --data, as NAME.npz with X (float32) and y (0 or 1). Ours
 have at most 5,000 rows, fewer than ADBench's limit of 10,000, and no constant columns.
 
-The protocol is that of adbench.py: the same divisions of the rows, three of them, and 1, 5, 25 or
-100 % of the training anomalies labelled. Each peer is measured with its defaults, and tuned: a
+The protocol is that of adbench.py: the same divisions of the rows, three of them, and 0, 1, 5, 25
+or 100 % of the training anomalies labelled. At 0 % nobody has looked at a row, so only methods that
+need no labels are measured, and the mean is over the other shares. Each peer is measured with its
+defaults and, but for NEED_NO_TUNING, tuned: a
 random search over GRIDS by cross-validation with three folds (two, where two anomalies are
 labelled), by the mean average precision of the labels that it is given. The search has the seconds
 that the Detector's fit took on the same task. The default is the first candidate; one whose folds
@@ -27,22 +29,19 @@ Every process has one thread. Each task and method leaves one JSON, which a seco
 imported is left out.
 """
 
-import json
-import subprocess
-import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import Any
 
 import numpy as np
 from adbench import METHODS as METHODS_OF_ADBENCH
-from adbench import Cell, cells_of, described, divide, named, parsed, parser_of, rows_of, tested
-from cells import measure_missing, measured, path_of
+from adbench import SHARES, Cell, cells_of, divide, parsed, parser_of, rows_of, tested
+from cells import add_processes, measured, measured_in_processes
 from peers import METHODS as METHODS_OF_KINDS
-from peers import THREADS, Method, OurDetector, prepared
+from peers import NEIGHBOURS, THREADS, Method, described, prepared, warm_up
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from standings import standings_by_share
@@ -114,8 +113,17 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
         "epochs_without_stopping": [10, 30],
     },
 }
+NEED_NO_TUNING = {
+    **{
+        name: replace(method, settings=f"{method.settings}, the rows without a label only")
+        for name, method in NEIGHBOURS.items()
+    },
+    "TabPFN": METHODS_OF_ADBENCH["TabPFN"],
+}
+NEED_NO_LABELS = (OURS, "isolation forest", "LOF", *NEIGHBOURS)
 METHODS = {
     OURS: METHODS_OF_ADBENCH[OURS],
+    **NEED_NO_TUNING,
     **{
         name + suffix: replace(peer, settings=peer.settings + words)
         for name, peer in DEFAULTS.items()
@@ -198,82 +206,24 @@ def measure(cell: Cell, *, folder: Path, out: Path, commit: str) -> dict[str, An
     }
 
 
-@cache
-def warm_up() -> None:
-    """Fit and score once in this process, which loads what Numba has compiled."""
-    y = (np.arange(400) % 50 == 0).astype(int)
-    X = np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32) + 4 * y[:, None]
-    for labels in (y, y * (np.arange(400) == 0)):
-        OurDetector(labels_of=named).fit(X.astype(np.float32), labels).score(X)
-
-
-def left_out(methods: Collection[str]) -> Iterator[tuple[str, str]]:
-    """The methods that cannot be measured here, and why."""
-    for method in methods:
-        package, peer = METHODS[method].package(), METHODS[method]
-        if package is None:
-            yield method, f"{peer.module} is not installed."
-            continue
-        try:
-            peer.build()
-        except ImportError as error:
-            yield method, str(error)
-
-
-def present_commit() -> str:
-    """What git calls the version that is measured."""
-    asked = ["git", "describe", "--always", "--dirty"]
-    try:
-        said = subprocess.run(asked, capture_output=True, text=True, cwd=Path(__file__).parent)
-    except FileNotFoundError:
-        return "unknown"
-    return said.stdout.strip() or "unknown"
-
-
-def head_of(results: list[dict], n_cells: int) -> str:
-    """Which commit the results are of, and whether some are missing."""
-    commits = sorted({result["commit"] for result in results})
-    words = [f"Commit {commits[0]}." if len(commits) == 1 else f"COMMITS DIFFER: {commits}."]
-    if len(results) < n_cells:
-        words.append(
-            f"INCOMPLETE: {len(results):,} of {n_cells:,} cells. A method counts with the "
-            "divisions of which it has all tables below. The same command measures the rest."
-        )
-    return " ".join(words)
-
-
 def main() -> None:
     begin = monotonic()
     parser = parser_of(__doc__.splitlines()[0], methods=METHODS, benchmark="oddbench")
-    parser.set_defaults(only=[name for name in METHODS if not name.endswith("10x")])
-    parser.add_argument("--processes", type=int, default=1, metavar="N")
-    parser.add_argument("--limit-seconds", type=float, default=float("inf"), metavar="SECONDS")
-    parser.add_argument("--commit", default=present_commit(), help="for a copy without git")
+    parser.set_defaults(
+        only=[name for name in METHODS if not name.endswith("10x")], shares=(0, *SHARES)
+    )
+    add_processes(parser)
     args = parsed(parser)
+    possible = [cell for cell in cells_of(args) if cell.share or cell.method in NEED_NO_LABELS]
     # The slow ones after all divisions of the others.
-    cells = sorted(cells_of(args), key=lambda cell: cell.method.startswith(SLOW))
+    cells = sorted(possible, key=lambda cell: cell.method.startswith((*SLOW, "TabPFN")))
     if not args.kept:
-        lacking = dict(left_out(args.only))
-        for method, why in lacking.items():
-            print(f"{method} is left out. {why}", file=sys.stderr)
-        cells = [cell for cell in cells if cell.method not in lacking]
-        for cell in cells:
-            if cell.method in args.again:
-                path_of(cell, args.out).unlink(missing_ok=True)
         warm_up()  # where nothing is compiled yet, once and not in all processes
-        how = partial(measure, folder=args.data, out=args.out, commit=args.commit)
-        deadline = begin + args.limit_seconds
-        failures = measure_missing(
-            cells, how, out=args.out, processes=args.processes, deadline=deadline
-        )
-        for name, error in failures.items():
-            print(f"FAILED: {name}: {error}", file=sys.stderr)
-    paths = [path_of(cell, args.out) for cell in cells]
-    results = [json.loads(path.read_text()) for path in paths if path.exists()]
+    how = partial(measure, folder=args.data, out=args.out, commit=args.commit)
+    results = measured_in_processes(cells, how, methods=METHODS, args=args, begin=begin)
     if not results:
         print(f"Nothing to show: no tables NAME.npz in {args.data}, or nothing measured yet.")
         return
-    print(head_of(results, len(cells)), end="\n\n")
     shown = {"markdown": args.markdown, "by_table": args.by_table}
     print(standings_by_share(results, **shown, reference=OURS))
 

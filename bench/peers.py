@@ -6,19 +6,23 @@ new one: `pip install --no-deps deepod==0.4.1` and `pip install tqdm einops`. `M
 of `leave_one_kind_out.py`; `adbench.py` names its own, of the same `ALL_PEERS`.
 """
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.covariance import LedoitWolf
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from threadpoolctl import threadpool_limits
 
 import eqsep
 from eqsep.evaluation import anomaly_score
@@ -91,17 +95,42 @@ class OurDetector:
     Attributes
     ----------
     labels_of : callable
-        From 0 and 1 to the labels as its user has them.
+        From 0 and 1 to the labels as its user has them, or to None where there are none.
+    settings : mapping
+        The parameters that its user has changed.
     """
 
-    labels_of: Callable[[np.ndarray], np.ndarray] = np.asarray
+    labels_of: Callable[[np.ndarray], np.ndarray | None] = np.asarray
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def fit(self, X: Any, y: np.ndarray) -> "OurDetector":
-        self.detector_ = eqsep.Detector(random_state=0).fit(X, self.labels_of(y))
+        detector = eqsep.Detector(random_state=0, **self.settings)
+        self.detector_ = detector.fit(X, self.labels_of(y))
         return self
 
     def score(self, X: Any) -> np.ndarray:
         return self.detector_.decision_function(X)
+
+
+def named(y: np.ndarray) -> np.ndarray | None:
+    """The labels as people have them: "anomaly" for what is known to be one, else None.
+
+    None where nothing is known of any row.
+    """
+    return np.where(y == 1, "anomaly", None) if np.any(y) else None
+
+
+def nobody(y: np.ndarray) -> None:
+    """The labels where nobody has looked at the rows."""
+
+
+@cache
+def warm_up() -> None:
+    """Fit and score once in this process, which loads what Numba has compiled."""
+    y = (np.arange(400) % 50 == 0).astype(int)
+    X = np.random.default_rng(0).normal(size=(400, 4)).astype(np.float32) + 4 * y[:, None]
+    for labels in (y, y * (np.arange(400) == 0), y * 0):
+        OurDetector(labels_of=named).fit(X.astype(np.float32), labels).score(X)
 
 
 @dataclass(frozen=True)
@@ -132,6 +161,30 @@ class Method:
             return f"{name} {version(name)}"
         except PackageNotFoundError:
             return None
+
+
+def described(method: Method) -> dict[str, Any]:
+    """What a method comes from, and its settings in words."""
+    return {"package": method.package(), "settings": method.settings}
+
+
+def fitted_and_scored(
+    model: Any, X: Any, y: np.ndarray, X_test: Any
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """The scores of test rows, and the seconds and rows that they took, on one thread."""
+    with threadpool_limits(THREADS):
+        begin = perf_counter()
+        model.fit(X, y)
+        fitted = perf_counter()
+        score = model.score(X_test)
+        scored = perf_counter()
+    return score, {
+        "fit_seconds": fitted - begin,
+        "score_seconds": scored - fitted,
+        "n_train": len(y),
+        "n_test": len(score),
+        "load": os.getloadavg()[0],
+    }
 
 
 def _imported(module: str, name: str) -> Callable[..., Any]:
@@ -166,11 +219,44 @@ def _wsad_dt(**settings: Any) -> Any:
     return import_module("wsad_dt").WSADDT(**settings)
 
 
+class Neighbours(NearestNeighbors):
+    """How far the nearest training rows are: on average, or only the last of them.
+
+    Where there are fewer rows than neighbours, all of them are the neighbours.
+    """
+
+    def __init__(self, n_neighbors: int = 5, *, only_last: bool = False, n_jobs: int | None = None):
+        super().__init__(n_neighbors=n_neighbors, n_jobs=n_jobs)
+        self.only_last = only_last
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        """Larger is more anomalous, as in PyOD."""
+        distances, _ = self.kneighbors(X, min(self.n_neighbors, self.n_samples_fit_))
+        return distances[:, -1] if self.only_last else distances.mean(axis=1)
+
+
+def _tabpfn(**settings: Any) -> Any:
+    """TabPFN v2's regressor, whose weights are at TABPFN_WEIGHTS; it sends no telemetry."""
+    os.environ.setdefault("TABPFN_DISABLE_TELEMETRY", "1")
+    make = import_module("tabpfn").TabPFNRegressor
+    weights = os.environ.get("TABPFN_WEIGHTS", "")
+    if not os.path.isfile(weights):  # noqa: PTH113
+        raise ImportError(
+            "TABPFN_WEIGHTS names no file. It should name tabpfn-v2-regressor-2noar4o2.ckpt, which "
+            "the source distribution of tabpfn-time-series 0.1.3 holds."
+        )
+    return make(model_path=weights, **settings)
+
+
 _DEEP = {"epochs": 100, "epoch_steps": 50, "device": "cpu", "verbose": 0}
 # Beside those of eqsep, those whose packages come with the benchmarks.
 ALL_PEERS = PEERS | {
     "Mahalanobis": Peer(LedoitWolf, normal_only=True, is_random=False),
     "ECOD": Peer(_imported("pyod.models.ecod", "ECOD"), normal_only=True, is_random=False),
+    # Components without variance would make every score infinite.
+    "PCA": Peer(_imported("pyod.models.pca", "PCA"), {"n_components": 0.999}, normal_only=True),
+    "neighbours": Peer(Neighbours, normal_only=True, is_random=False),
+    "TabPFN": Peer(_tabpfn, {"ignore_pretraining_limits": True}),
     "XGBOD": Peer(_imported("pyod.models.xgbod", "XGBOD"), {"verbosity": 0}),
     "DeepSAD": Peer(_imported("deepod.models", "DeepSAD"), _DEEP),
     "PReNet": Peer(_imported("deepod.models", "PReNet"), _DEEP),
@@ -185,7 +271,9 @@ ALL_PEERS = PEERS | {
 }
 _SCORES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "Mahalanobis": LedoitWolf.mahalanobis,  # squared
-    **dict.fromkeys(("ECOD", "XGBOD", "DeepSAD", "PReNet", "RoSAS", "WSAD-DT"), own_score),
+    "TabPFN": lambda regressor, X: regressor.predict(X),
+    **dict.fromkeys(("ECOD", "PCA", "neighbours", "XGBOD"), own_score),
+    **dict.fromkeys(("DeepSAD", "PReNet", "RoSAS", "WSAD-DT"), own_score),
 }
 
 
@@ -200,6 +288,32 @@ def prepared(name: str, *, settings: Mapping[str, Any] | None = None, **before: 
 
 
 _ONE_JOB = {"n_jobs": THREADS}
+CATBOOST = Method(
+    partial(prepared, "CatBoost", settings={"thread_count": THREADS}), "catboost", "300 trees"
+)
+TABPFN = Method(
+    partial(prepared, "TabPFN", at_most=10_000),
+    "tabpfn",
+    "the regressor of version 2 on labels 0 and 1, at most 10,000 rows, on a GPU where there is "
+    "one; built with PriorLabs-TabPFN",
+)
+NEIGHBOURS = {
+    "5 neighbours": Method(
+        partial(prepared, "neighbours", scaler=StandardScaler(), settings=_ONE_JOB),
+        "sklearn",
+        "mean distance to the 5 nearest rows (as DTE-NP has it), standardised columns",
+    ),
+    "100 neighbours": Method(
+        partial(
+            prepared,
+            "neighbours",
+            scaler=StandardScaler(),
+            settings={"n_neighbors": 100, "only_last": True, **_ONE_JOB},
+        ),
+        "sklearn",
+        "distance to the 100th nearest row, standardised columns",
+    ),
+}
 OF_DEEPOD = "of DeepOD, standardised columns, 100 epochs (its default) of at most 50 batches"
 # The quick ones first, so that most of the table is soon there.
 METHODS = {

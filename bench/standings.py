@@ -1,10 +1,12 @@
-"""Views of what `leave_one_kind_out.py`, `adbench.py` and `oddbench.py` measured.
+"""Views of what the benchmarks that compare methods have measured.
 
 python bench/standings.py docs/benchmarks.md    ranks over the tables that a page prints
 """
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,17 @@ PREVALENCE = "(prevalence)"
 RESAMPLES = 10_000
 Result = dict[str, Any]
 Layout = Callable[[list[list[str]]], str]
+Columns = dict[str, np.ndarray]  # a method's figure at each table, by column of the view
+
+
+@dataclass(frozen=True)
+class View:
+    """How methods are shown beside each other: in which columns, under which title."""
+
+    title: str
+    columns: Sequence[str]
+    layout: Layout
+    n_seeds: Mapping[str, int] | None = None  #: Of each method, where that is one number.
 
 
 def standings(results: Sequence[Result], *, markdown: bool) -> str:
@@ -45,46 +58,55 @@ def standings_by_share(
 ) -> str:
     """All tables as text, where a share of the anomalies is labelled.
 
-    A method counts with the seeds that it has on all tables and at all shares. A table counts by
-    its mean over the seeds. With a method as reference, means have intervals, and the others'
-    distance from it and the tables won are shown.
+    A method counts with the seeds that it has on all tables and at all shares. Some have no share
+    0, where nothing is labelled; means over the shares are without it. A table counts by its mean
+    over the seeds. With a method as reference, means have intervals, and the others' distance from
+    it and the tables won are shown.
     """
     found = {(r["method"], r["data"], r["share"], r["seed"]): r for r in results}
     methods, names, shares, seeds = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
-    tasks = [(name, share) for share in shares for name in names]
-    has = {m: [s for s in seeds if all((m, *task, s) in found for task in tasks)] for m in methods}
+    shares = sorted(shares)
+    labelled = [share for share in shares if share] or shares
+    tried = {(method, share) for method, _, share, _ in found}
+    shares_of = {m: [s for s in shares if s in labelled or (m, s) in tried] for m in methods}
+    tasks = {m: [(name, share) for share in shares_of[m] for name in names] for m in methods}
+    has = {m: [s for s in seeds if all((m, *t, s) in found for t in tasks[m])] for m in methods}
     whole = [method for method in methods if has[method]]
     partly = [method for method in methods if not has[method]]
     layout = _piped if markdown else _aligned
     if not whole:
-        return f"No method has all of the {len(tasks)} tasks of a division yet."
+        n_tasks = len(names) * len(shares)
+        return f"No method has all of the {n_tasks} tasks of a division yet."
 
-    def means(method: str, what: str) -> np.ndarray:
-        """-> (n_shares, n_tables)"""
-        return np.mean(
-            [
-                [[found[(method, name, share, seed)][what] for name in names] for share in shares]
-                for seed in has[method]
-            ],
-            axis=0,
-        )
+    def columns(method: str, what: str) -> Columns:
+        at_share = {
+            share: np.mean(
+                [[found[(method, name, share, s)][what] for name in names] for s in has[method]],
+                axis=0,
+            )
+            for share in shares_of[method]
+        }
+        over_shares = np.mean([at_share[share] for share in labelled], axis=0)
+        return {f"{share} %": at for share, at in at_share.items()} | {"mean": over_shares}
 
-    areas = {method: means(method, "average_precision") for method in whole}
-    n_seeds = {method: len(has[method]) for method in whole}
-    chance = means(whole[0], "prevalence")
-    means_of = _means_by_share if reference is None else _intervals_by_share
-    parts = [means_of(areas, shares, chance=chance, n_seeds=n_seeds, layout=layout)]
-    if reference in whole:
-        parts.append(_distances_by_share(areas, shares, reference=reference, layout=layout))
-    if reference is not None:
-        parts.append(_wins_by_share(areas, shares, layout=layout))
-    parts.append(_ranks_by_share(areas, shares, layout=layout))
+    of_method = {m: [found[(m, *t, s)] for t in tasks[m] for s in has[m]] for m in whole}
+    chance: Columns = {}
+    for method in whole:
+        chance |= columns(method, "prevalence")
+    areas = {method: columns(method, "average_precision") for method in whole}
+    shares = [share for share in shares if f"{share} %" in chance]
+    view = View(
+        "Average precision where a share of the anomalies is labelled",
+        [*(f"{share} %" for share in shares), "mean"],
+        layout,
+        n_seeds={method: len(has[method]) for method in whole},
+    )
+    parts = _comparisons(areas, chance=chance, reference=reference, view=view)
     if by_table:
         parts += [
-            _tables_at_share({m: a[i] for m, a in areas.items()}, names, share=share, layout=layout)
-            for i, share in enumerate(shares)
+            _by_table(areas, f"{share} %", names, title=f"{share} % labelled", layout=layout)
+            for share in shares
         ]
-    of_method = {m: [found[(m, *task, seed)] for task in tasks for seed in has[m]] for m in whole}
     title = "Seconds of a task, mean"
     parts.append(_seconds(of_method, np.mean, title=title, layout=layout))
     searched = {m: r for m, r in of_method.items() if "n_candidates" in r[0]}
@@ -93,82 +115,179 @@ def standings_by_share(
     return "\n\n".join([*parts, *_notes(of_method, partly)])
 
 
-def _means_by_share(
-    areas: dict[str, np.ndarray],
-    shares: list[int],
+def standings_by_measure(
+    results: Sequence[Result],
+    measures: Mapping[str, str],
     *,
-    chance: np.ndarray,
-    n_seeds: dict[str, int],
-    layout: Layout,
+    title: str,
+    markdown: bool,
+    by_table: bool,
 ) -> str:
-    """Means over the tables, and over these and the shares."""
-    means = {method: [*values.mean(axis=1), values.mean()] for method, values in areas.items()}
-    best = np.max(list(means.values()), axis=0)
-    title = "Average precision where a share of the anomalies is labelled"
-    lines = [[title, *(f"{share} %" for share in shares), "mean", "seeds"]]
-    for method in sorted(means, key=lambda m: -means[m][-1]):
-        lines.append([method, *_marked(means[method], best), str(n_seeds[method])])
-    by_chance = [*chance.mean(axis=1), chance.mean()]
-    lines.append([PREVALENCE, *(f"{value:.3f} " for value in by_chance), ""])
-    return layout(lines)
+    """The measures as columns: means over the tasks of each table, then over tables.
+
+    Parameters
+    ----------
+    measures : mapping of str to str
+        The names under which results have their figures, and those that are shown.
+    """
+    task_of = {id(r): tuple(r[f] for f in ("data", "seen", "seed") if f in r) for r in results}
+    found = {(r["method"], task_of[id(r)]): r for r in results}
+    tasks = list(dict.fromkeys(task_of.values()))
+    names = list(dict.fromkeys(data for data, *_ in tasks))
+    methods = list(dict.fromkeys(r["method"] for r in results))
+    whole = [m for m in methods if all((m, task) in found for task in tasks)]
+    layout = _piped if markdown else _aligned
+    if not whole:
+        return f"No method has all of the {len(tasks)} tasks yet."
+    of_method = {m: [found[(m, task)] for task in tasks] for m in whole}
+
+    def of_tables(method: str, measure: str) -> np.ndarray:
+        figures = [(r["data"], r["figures"][measure]) for r in of_method[method]]
+        return np.array([np.mean([value for d, value in figures if d == name]) for name in names])
+
+    areas = {m: {shown: of_tables(m, key) for key, shown in measures.items()} for m in whole}
+    columns = list(measures.values())
+    best = [max(area[column].mean() for area in areas.values()) for column in columns]
+    lines = [[title, *columns]]
+    for method in _best_first(areas):
+        means = [float(areas[method][column].mean()) for column in columns]
+        lines.append([method, *_marked(means, best)])
+    parts = [layout(lines)]
+    if by_table:
+        parts += [_by_table(areas, c, names, title=c.capitalize(), layout=layout) for c in columns]
+    parts.append(_seconds(of_method, np.mean, title="Seconds of a task, mean", layout=layout))
+    partly = [m for m in methods if m not in whole]
+    return "\n\n".join([*parts, *_notes(of_method, partly)])
 
 
-def _intervals_by_share(
-    areas: dict[str, np.ndarray],
-    shares: list[int],
-    *,
-    chance: np.ndarray,
-    n_seeds: dict[str, int],
-    layout: Layout,
+def standings_without_labels(
+    results: Sequence[Result], *, markdown: bool, by_table: bool, reference: str
 ) -> str:
-    """Means as `_means_by_share` has them, each with its interval."""
-    columns = {method: [*values, values.mean(axis=0)] for method, values in areas.items()}
-    means = {method: [np.mean(column) for column in some] for method, some in columns.items()}
-    best = np.max(list(means.values()), axis=0)
-    title = "Average precision where a share of the anomalies is labelled, 95 % interval"
-    lines = [[title, *(f"{share} %" for share in shares), "mean", "seeds"]]
-    for method in sorted(means, key=lambda m: -means[m][-1]):
-        cells = [
-            f"{mean:.3f} [{low:.3f}, {high:.3f}]{'*' if mean == top else ' '}"
-            for mean, top, (low, high) in zip(
-                means[method], best, map(_interval, columns[method]), strict=True
-            )
+    """All tables as text, where nothing is labelled: a column for each case and collection.
+
+    A method counts in a column with the seeds that it has on all tables of it. A table counts by
+    its mean over the seeds.
+    """
+    found = {
+        (r["method"], f"{r['case']}: {r['collection']}", r["data"], r["seed"]): r for r in results
+    }
+    methods, columns = (list(dict.fromkeys(part)) for part in list(zip(*found, strict=True))[:2])
+    names = {c: list(dict.fromkeys(d for _, of, d, _ in found if of == c)) for c in columns}
+    seeds = {c: list(dict.fromkeys(s for _, of, _, s in found if of == c)) for c in columns}
+    areas: dict[str, Columns] = {method: {} for method in methods}
+    chance: Columns = {}
+    for method, column in product(methods, columns):
+        of_seeds = [
+            [found.get((method, column, name, seed)) for name in names[column]]
+            for seed in seeds[column]
         ]
-        lines.append([method, *cells, str(n_seeds[method])])
-    by_chance = [*chance.mean(axis=1), chance.mean()]
-    lines.append([PREVALENCE, *(f"{value:.3f} " for value in by_chance), ""])
-    words = "Intervals are by bootstrap over the tables, each by its mean over the seeds."
-    return "\n\n".join([layout(lines), words])
+        if whole := [of_seed for of_seed in of_seeds if None not in of_seed]:
+            chance[column], areas[method][column] = (
+                np.mean([[r[what] for r in of_seed] for of_seed in whole], axis=0)
+                for what in ("prevalence", "average_precision")
+            )
+    whole_somewhere = {method: area for method, area in areas.items() if area}
+    layout = _piped if markdown else _aligned
+    if not whole_somewhere:
+        return "No method has all tables of a division yet."
+    view = View("Average precision without labels", [c for c in columns if c in chance], layout)
+    parts = _comparisons(whole_somewhere, chance=chance, reference=reference, view=view)
+    if by_table:
+        parts += [_by_table(areas, c, names[c], title=c, layout=layout) for c in chance]
+    of_method = {m: [r for r in results if r["method"] == m] for m in methods}
+    title = "Seconds of a task, mean"
+    parts.append(_seconds(of_method, np.mean, title=title, layout=layout))
+    partly = [m for m in methods if len(areas[m]) < len(columns)]
+    return "\n\n".join([*parts, *_notes(of_method, partly)])
 
 
-def _distances_by_share(
-    areas: dict[str, np.ndarray], shares: list[int], *, reference: str, layout: Layout
+def _comparisons(
+    areas: Mapping[str, Columns], *, chance: Columns, reference: str | None, view: View
+) -> list[str]:
+    """Means, and with a reference distances from it and tables won; then ranks."""
+    parts = [_means(areas, chance=chance, with_intervals=reference is not None, view=view)]
+    if reference in areas:
+        parts.append(_distances(areas, reference=reference, view=view))
+    if reference is not None:
+        parts.append(_wins(areas, view=view))
+    return [*parts, _ranks(areas, view=view)]
+
+
+def _means(
+    areas: Mapping[str, Columns], *, chance: Columns, with_intervals: bool, view: View
 ) -> str:
+    """Means over the tables, the best first."""
+    columns, n_seeds = view.columns, view.n_seeds
+    title = view.title + (", 95 % interval" if with_intervals else "")
+    lines = [[title, *columns, *([] if n_seeds is None else ["seeds"])]]
+    best = {c: max(area[c].mean() for area in areas.values() if c in area) for c in columns}
+
+    def cell(values: np.ndarray | None, top: float) -> str:
+        if values is None:
+            return ""
+        interval = " [{:.3f}, {:.3f}]".format(*_interval(values)) if with_intervals else ""
+        return f"{values.mean():.3f}{interval}{'*' if values.mean() == top else ' '}"
+
+    for method in _best_first(areas):
+        cells = [cell(areas[method].get(column), best[column]) for column in columns]
+        lines.append([method, *cells, *([] if n_seeds is None else [str(n_seeds[method])])])
+    by_chance = [f"{chance[column].mean():.3f} " for column in columns]
+    lines.append([PREVALENCE, *by_chance, *([] if n_seeds is None else [""])])
+    if not with_intervals:
+        return view.layout(lines)
+    words = "Intervals are by bootstrap over the tables, each by its mean over the seeds."
+    return "\n\n".join([view.layout(lines), words])
+
+
+def _distances(areas: Mapping[str, Columns], *, reference: str, view: View) -> str:
     """The mean distance of the reference from each other method, table by table."""
     title = f"{reference} minus the other, mean over tables, 95 % interval"
-    lines = [[title, *(f"{share} %" for share in shares), "mean", "tables ahead", "behind"]]
-    others = (method for method in areas if method != reference)
-    for method in sorted(others, key=lambda m: -areas[m].mean()):
-        ahead = areas[reference] - areas[method]
-        columns = [*ahead, ahead.mean(axis=0)]
+    lines = [[title, *view.columns, "tables ahead", "behind"]]
+    for method in _best_first(areas):
+        if method == reference:
+            continue
+        both = areas[reference].keys() & areas[method].keys()
+        ahead = {column: areas[reference][column] - areas[method][column] for column in both}
         cells = [
-            f"{np.mean(c):+.3f} [{low:+.3f}, {high:+.3f}]"
-            for c in columns
-            for low, high in [_interval(c)]
+            "{:+.3f} [{:+.3f}, {:+.3f}]".format(np.mean(ahead[c]), *_interval(ahead[c]))
+            if c in ahead
+            else ""
+            for c in view.columns
         ]
-        lines.append([method, *cells, *(str(np.sum(s * columns[-1] > 0)) for s in (1, -1))])
-    return layout(lines)
+        # Where tables have a mean over the columns, they count once.
+        counted = [ahead["mean"]] if "mean" in ahead else list(ahead.values())
+        counts = (sum(int(np.sum(sign * some > 0)) for some in counted) for sign in (1, -1))
+        lines.append([method, *cells, *map(str, counts)])
+    return view.layout(lines)
 
 
-def _wins_by_share(areas: dict[str, np.ndarray], shares: list[int], *, layout: Layout) -> str:
+def _wins(areas: Mapping[str, Columns], *, view: View) -> str:
     """On how many tables each method is the best; equals all are."""
-    stacked = np.array([[*a, a.mean(axis=0)] for a in areas.values()])  # (methods, shares, tables)
-    wins = (stacked == stacked.max(axis=0)).sum(axis=2)
-    title = f"Tables won, of {stacked.shape[2]} (equals all win)"
-    lines = [[title, *(f"{share} %" for share in shares), "mean"]]
-    for method, counts in sorted(zip(areas, wins, strict=True), key=lambda one: -one[1][-1]):
-        lines.append([method, *map(str, counts)])
-    return layout(lines)
+    wins: dict[str, dict[str, int]] = {method: {} for method in areas}
+    sizes = {}
+    for column in view.columns:
+        present = [method for method in areas if column in areas[method]]
+        stacked = np.array([areas[method][column] for method in present])  # (methods, tables)
+        sizes[column] = stacked.shape[1]
+        counts = (stacked == stacked.max(axis=0)).sum(axis=1)
+        for method, count in zip(present, counts, strict=True):
+            wins[method][column] = int(count)
+    title = f"Tables won, of {' or '.join(map(str, dict.fromkeys(sizes.values())))}"
+    lines = [[f"{title} (equals all win)", *view.columns]]
+    for method in sorted(areas, key=lambda m: -wins[m].get(view.columns[-1], 0)):
+        lines.append([method, *(str(wins[method].get(column, "")) for column in view.columns)])
+    return view.layout(lines)
+
+
+def _best_first(areas: Mapping[str, Columns]) -> list[str]:
+    """The methods by their mean over the columns that all of them have."""
+    common = set.intersection(*(set(area) for area in areas.values()))
+
+    def mean(method: str) -> float:
+        area = areas[method]
+        return float(np.mean([area[column].mean() for column in sorted(common or area)]))
+
+    return sorted(areas, key=mean, reverse=True)
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:
@@ -190,33 +309,33 @@ def _candidates(of_method: Mapping[str, list[Result]], *, layout: Layout) -> str
     return layout(lines)
 
 
-def _ranks_by_share(areas: dict[str, np.ndarray], shares: list[int], *, layout: Layout) -> str:
-    """Mean ranks over the tables at each share, and of the means over the shares."""
-    columns = {f"{share} %": [a[i] for a in areas.values()] for i, share in enumerate(shares)}
-    columns["mean"] = [a.mean(axis=0) for a in areas.values()]
+def _ranks(areas: Mapping[str, Columns], *, view: View) -> str:
+    """Mean ranks over the tables of each column, among the methods that have it."""
     ranked = {
-        name: _ranked(dict(zip(areas, map(list, values), strict=True)))
-        for name, values in columns.items()
+        column: _ranked({m: list(area[column]) for m, area in areas.items() if column in area})
+        for column in view.columns
     }
     known = {name: comparison for name, comparison in ranked.items() if comparison is not None}
     if not known:
         return "Too few methods or tables for ranks."
-    n_tables, difference = known["mean"].n_datasets, known["mean"].critical_difference
+    last = known[list(known)[-1]]
     p_values = ", ".join(f"{c.friedman.p_value:.1g} ({name})" for name, c in known.items())
-    lines = [[f"Mean rank over {n_tables} tables", *known]]
-    for method in sorted(areas, key=known["mean"].mean_rank.__getitem__):
-        lines.append([method, *(_rank_of(method, comparison) for comparison in known.values())])
-    words = f"Critical difference of mean ranks (Nemenyi, 95 %): {difference:.2f}; Friedman p"
-    return "\n\n".join([layout(lines), f"{words} = {p_values}."])
+    lines = [[f"Mean rank over {last.n_datasets} tables", *known]]
+    for method in sorted(areas, key=lambda m: last.mean_rank.get(m, np.inf)):
+        ranks = (c.mean_rank.get(method) for c in known.values())
+        lines.append([method, *("" if rank is None else f"{rank:.2f}" for rank in ranks)])
+    words = f"Critical difference of mean ranks (Nemenyi, 95 %): {last.critical_difference:.2f}"
+    return "\n\n".join([view.layout(lines), f"{words}; Friedman p = {p_values}."])
 
 
-def _tables_at_share(
-    areas: dict[str, np.ndarray], names: list[str], *, share: int, layout: Layout
+def _by_table(
+    areas: Mapping[str, Columns], column: str, names: list[str], *, title: str, layout: Layout
 ) -> str:
-    """A line for each table, a column for each method."""
-    lines = [[f"{share} % labelled", *areas]]
+    """A line for each table, a column for each method that has all of them."""
+    present = {method: area[column] for method, area in areas.items() if column in area}
+    lines = [[title, *present]]
     for i, name in enumerate(names):
-        values = [a[i] for a in areas.values()]
+        values = [of_tables[i] for of_tables in present.values()]
         lines.append([name, *_marked(values, [max(values)] * len(values))])
     return layout(lines)
 

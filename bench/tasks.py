@@ -1,13 +1,13 @@
 """Tables with kinds of anomaly, and their division where one kind is seen and the others are not.
 
-A task is a table and its seen kind. Half of the normal rows and half of the seen kind are trained
-on; the other halves, and all rows of the other kinds, are the test. Kinds of fewer than 20 rows
-are left out. The files are those of `eqsep.datasets`; what is made up is not among the tables that
-are measured unless it is named.
+A task is a table and its seen kind, or all of them. Half of the normal rows and half of the seen
+kind are trained on; the other halves, and all rows of the other kinds, are the test. Kinds of fewer
+than 20 rows are left out. The files are those of `eqsep.datasets`; what is made up is not among the
+tables that are measured unless it is named.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -70,27 +70,31 @@ class Table:
         return rows.at(np.flatnonzero(np.isin(rows.kind, ("normal", *self.kinds))))
 
 
-def divide(kind: np.ndarray, group: np.ndarray, *, seen: str, random_state: int = 0) -> Division:
-    """Which rows are trained on and tested on where `seen` is the only kind that is seen.
+def divide(
+    kind: np.ndarray, group: np.ndarray, *, seen: str | Collection[str], random_state: int = 0
+) -> Division:
+    """Which rows are trained on and tested on where `seen` are the only kinds that are seen.
 
     The normal rows are divided alike for every seen kind. Training has at most 20,000 normal rows
-    and 6,000 of the seen kind; what is too much is not tested on either.
+    and 6,000 of each seen kind; what is too much is not tested on either.
     """
-    if np.sum(kind == seen) < FEWEST:
-        raise ValueError(
-            f"A seen kind needs at least {FEWEST} rows, {seen!r} has {np.sum(kind == seen)} of "
-            f"{len(kind)}. Name another kind."
-        )
+    kinds = (seen,) if isinstance(seen, str) else tuple(seen)
+    for name in kinds:
+        if np.sum(kind == name) < FEWEST:
+            raise ValueError(
+                f"A seen kind needs at least {FEWEST} rows, {name!r} has {np.sum(kind == name)} of "
+                f"{len(kind)}. Name another kind."
+            )
     rng = np.random.default_rng(random_state)
     first_half = _first_halves(kind, group, rng=rng)
     order = rng.permutation(len(kind))
     train = np.concatenate(
         [
             order[(first_half & (kind == name))[order]][:most]
-            for name, most in (("normal", MOST_NORMAL), (seen, MOST_SEEN))
+            for name, most in (("normal", MOST_NORMAL), *((name, MOST_SEEN) for name in kinds))
         ]
     )
-    unseen = ~np.isin(kind, ("normal", seen))
+    unseen = ~np.isin(kind, ("normal", *kinds))
     return Division(train=np.sort(train), test=np.flatnonzero(unseen | ~first_half))
 
 

@@ -72,7 +72,7 @@ def test_what_nobody_labelled_has_no_label_for_the_detector_and_0_for_its_peers(
     assert np.bincount(y).tolist() == [66, 4]
     assert result["n_labelled"] == 4
     assert result["average_precision"] > result["prevalence"] == 0.2
-    assert adbench.named(y[:0]).dtype == object
+    assert adbench.named(y * 0) is None
     assert adbench.named(np.array([1, 0])).tolist() == ["anomaly", None]
 
 

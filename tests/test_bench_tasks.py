@@ -1,9 +1,11 @@
 """The benchmark of seen and unseen kinds: its divisions do not leak, its tables say what is so."""
 
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,6 +39,12 @@ def test_training_has_half_of_the_normal_rows_and_of_the_seen_kind_alone(module,
         "normal": 200,
         seen: COUNTS[seen] // 2,
     }
+
+
+def test_where_all_kinds_are_seen_half_of_each_is_trained_on_and_the_rest_tested_on(module):
+    division = module("tasks").divide(KIND, APART, seen=SEEN)
+    assert_array_equal(np.sort(np.concatenate([division.train, division.test])), APART)
+    assert Counter(KIND[division.train]) == {name: n // 2 for name, n in COUNTS.items()}
 
 
 def test_a_division_is_the_same_at_every_call_and_for_the_normal_rows_of_every_task(module):
@@ -135,6 +143,16 @@ def test_a_peer_of_normal_rows_sees_neither_anomalies_nor_labels(module):
     given = fitted_on(peer, n_normal=50, n_anomalous=50)
     assert given.labels_ == ()
     assert_array_equal(given.X_, np.zeros((30, 1)))
+
+
+def test_tabpfn_without_its_weights_says_where_they_are(module, monkeypatch):
+    peers = module("peers")
+    monkeypatch.setitem(sys.modules, "tabpfn", SimpleNamespace(TabPFNRegressor=dict))
+    monkeypatch.setenv("TABPFN_WEIGHTS", "")
+    with pytest.raises(ImportError, match=r"TABPFN_WEIGHTS .*tabpfn-time-series"):
+        peers.TABPFN.build()
+    monkeypatch.setenv("TABPFN_WEIGHTS", __file__)
+    assert peers.TABPFN.build().estimator["model_path"] == __file__
 
 
 @pytest.mark.parametrize(("n_anomalous", "kept"), [(3, 3), (90, 20)])

@@ -79,7 +79,7 @@ def kept(oddbench, out, *, ours, default):
     """The JSONs of the Detector and of the default, with the seconds that their fits took."""
     for method, seconds in (("eqsep", ours), ("made", default)):
         cell = oddbench.Cell("oddbench", "wells", 100, 0, method)
-        path = oddbench.path_of(cell, out)
+        path = import_module("cells").path_of(cell, out)
         path.parent.mkdir(parents=True, exist_ok=True)
         result = {**vars(cell), "fit_seconds": seconds, "average_precision": 0.25, "load": 0.0}
         path.write_text(json.dumps(result))
@@ -122,10 +122,9 @@ def test_all_peers_have_a_grid_and_are_measured_in_both_ways(module):
     assert set(oddbench.METHODS) >= {"CatBoost", "CatBoost, tuned", "TabM", "DeepSAD, tuned"}
 
 
-def test_a_method_whose_package_is_missing_is_left_out_by_name(module, monkeypatch):
-    oddbench, peers = module("oddbench"), module("peers")
-    monkeypatch.setitem(oddbench.METHODS, "absent", peers.Method(Ranker, "no_such_thing", ""))
-    assert dict(oddbench.left_out(["LOF", "absent"])) == {
+def test_a_method_whose_package_is_missing_is_left_out_by_name(module):
+    made, absent = (module("peers").Method(Ranker, name, "") for name in ("numpy", "no_such_thing"))
+    assert dict(module("cells").left_out({"made": made, "absent": absent})) == {
         "absent": "no_such_thing is not installed."
     }
 
@@ -214,8 +213,45 @@ def test_the_standings_have_intervals_distances_wins_and_searches(module):
     assert "| made, tuned | 3 | 3 | 100% | 100% |" in text
 
 
+def test_a_method_without_the_share_0_counts_at_the_other_shares(module):
+    areas = {("eqsep", 0): 0.25, ("eqsep", 5): 0.5, ("made", 5): 0.75}
+    results = [
+        result(method, data, 0, area) | {"share": share}
+        for (method, share), area in areas.items()
+        for data in ("wells", "tides")
+    ]
+    text = module("standings").standings_by_share(
+        results, markdown=True, by_table=True, reference="eqsep"
+    )
+    assert "interval | 0 % | 5 % | mean | seeds |" in text
+    assert "| eqsep | **0.250 [0.250, 0.250]** | 0.500 [0.500, 0.500] | 0.500 " in text
+    assert "| made |  | **0.750 [0.750, 0.750]** | **0.750 " in text
+    assert "| made |  | -0.250 [-0.250, -0.250] | -0.250 [-0.250, -0.250] | 0 | 2 |" in text
+    assert "| 0 % labelled | eqsep |\n" in text
+    text = module("standings").standings_by_share(
+        results[1:], markdown=True, by_table=True, reference="eqsep"
+    )
+    assert "| 0 %" not in text
+    assert "left out: eqsep." in text
+
+
+def test_where_nothing_is_labelled_only_methods_that_need_no_labels_are_measured(
+    oddbench, folder, monkeypatch, capsys
+):
+    monkeypatch.setattr(oddbench, "warm_up", lambda: None)
+    monkeypatch.setattr("cells.get_context", lambda _: SimpleNamespace(Pool=InTurn))
+    command = ["oddbench.py", "--data", str(folder), "--out", str(folder / "out"), "--seeds", "0"]
+    monkeypatch.setattr(sys, "argv", [*command, "--shares", "0", "5", "--only", "LOF", "made"])
+    oddbench.main()
+    assert "6/6" in (printed := capsys.readouterr()).err
+    cells = [json.loads(path.read_text()) for path in (folder / "out" / "oddbench").iterdir()]
+    assert {(c["method"], c["share"]) for c in cells} == {("LOF", 0), ("LOF", 5), ("made", 5)}
+    assert {c["n_labelled"] for c in cells if c["share"] == 0} == {0}
+    assert "0 %" in printed.out
+
+
 def test_results_of_several_commits_are_told(module):
-    head_of = module("oddbench").head_of
+    head_of = module("cells").head_of
     some = [result("eqsep", "wells", 0, 0.5), result("made", "wells", 0, 0.5, commit="def")]
     assert head_of(some[:1], 1) == "Commit abc."
     assert "COMMITS DIFFER: ['abc', 'def']" in head_of(some, 2)
