@@ -1,7 +1,7 @@
 """What an ensemble costs: members as an axis against a loop, against plain torch, against peers.
 
     python bench/networks.py                     all parts, on the CPU
-    python bench/networks.py axis epoch          some of them: axis, steps, epoch, peers, thousand
+    python bench/networks.py axis published      some of them
     python bench/networks.py thousand --device cuda
 
 Every ratio is taken within one run. NSL-KDD is looked for in $EQSEP_DATA, then in ../shared/data;
@@ -13,7 +13,7 @@ import os
 import warnings
 from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 import torch
@@ -94,6 +94,46 @@ def steps(device):
             f"  {k:2d} members   NumPy {ours:6.2f} s   torch {by_torch:6.2f} s"
             f"   {by_torch / ours:.1f} times as long"
         )
+
+
+def published(device):
+    """Processor time of torch's batched steps and of NumPy's on the paper's networks.
+
+    The rows are random, of the paper's widths: what a step costs does not depend on them.
+    """
+    normed = {"sigma": 0.5, "batch_norm": True, "random_state": 0, "device": device}
+    network = normed | {"closed": False, "standardize": False}
+    few = Training(epochs=2, batch_size=32, validation_fraction=0)
+    many = Training(epochs=20, batch_size=32, validation_fraction=0)
+    chosen, rng = trainer.steps_for, np.random.default_rng(0)
+
+    def models(head, activation):
+        kind = network | {"head": head, "activation": activation}
+        sad = normed | {"activation": activation, "linear_code": True, "n_members": 3}
+        yield "NSL-KDD", 121, 3200, NetworkSeparator(**kind, n_members=5, training=few)
+        yield "NSL-KDD, deep SAD", 121, 1600, DeepSAD(**sad, training=few, pretraining=few)
+        wide = kind | {"hidden": (200,), "sigma": 7.0}
+        yield "thyroid", 21, 3200, NetworkSeparator(**wide, n_members=3, training=few)
+        small = kind | {"hidden": (5, 5), "batch_norm": False}
+        yield "circles", 2, 300, NetworkSeparator(**small, n_members=20, training=many)
+
+    def spent(model, X, y, by):
+        trainer.steps_for = by
+        times = []
+        for _ in range(4):
+            begin = process_time()
+            model.fit(X, y)
+            times.append(process_time() - begin)
+        trainer.steps_for = chosen
+        return min(times[1:])  # the first warms up the libraries
+
+    print("\nThe paper's networks: processor time of torch's steps against NumPy's")
+    kinds = (("halfspace", "leaky_relu"), ("equality", "bump"), ("rbf", "rbf"))
+    for head, activation in kinds:
+        for name, d, n, model in models(head, activation):
+            X, y = rng.normal(size=(n, d)), (rng.random(n) < 0.3).astype(int)
+            ours, by_torch = spent(model, X, y, chosen), spent(model, X, y, Steps)
+            print(f"  {head:10s} {name:18s} {by_torch / ours:.1f} times as long")
 
 
 def epoch(device):
@@ -214,7 +254,14 @@ def thousand(device):
     print(f"  overall average precision: {np.mean(each):.3f} a member, {together:.3f} together")
 
 
-PARTS = {"axis": axis, "steps": steps, "epoch": epoch, "peers": peers, "thousand": thousand}
+PARTS = {
+    "axis": axis,
+    "steps": steps,
+    "published": published,
+    "epoch": epoch,
+    "peers": peers,
+    "thousand": thousand,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])

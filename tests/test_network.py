@@ -263,12 +263,11 @@ def test_progress_ends_at_the_total_where_all_members_stop_early(split):
     assert steps[-1] == (50, 50)
 
 
-def test_progress_is_a_function(split):
-    separator = NetworkSeparator(**SMALL, training=Training(epochs=1), progress=True)
-    with pytest.warns(FutureWarning, match=r"called as progress\(done, total\)"):
+@pytest.mark.parametrize("wrong", [True, "yes"])
+def test_progress_is_a_function(split, wrong):
+    separator = NetworkSeparator(**SMALL, training=Training(epochs=1), progress=wrong)
+    with pytest.raises(TypeError, match=rf"takes \(done, total\), got {wrong!r}"):
         separator.fit(split.X_train, split.y_train)
-    with pytest.raises(TypeError, match=r"takes \(done, total\), got 'yes'"):
-        separator.set_params(progress="yes").fit(split.X_train, split.y_train)
 
 
 def test_the_history_is_drawn(fitted):

@@ -140,6 +140,28 @@ def test_a_version_that_is_made_again_does_not_hold_up_those_in_memory(work, mon
     asking.join()
 
 
+def test_versions_are_made_again_side_by_side_and_each_once(work, monkeypatch):
+    added = work.ledger.live("pump").id
+    lessons = [Lesson(rows_at((0, 5 + i), 2), ["spill"] * 2, True) for i in range(2)]
+    made = []
+    for lesson in lessons:
+        made.append(work.ledger.learn("pump", lesson, by="ada").id)
+        work.ledger.revert("pump", added, by="ada")
+    work.ledger.forget_kept()
+    together, applied, apply = threading.Barrier(2), [], ledgers.apply
+
+    def both_at_once(*given):
+        applied.append(given)
+        together.wait(30)
+        return apply(*given)
+
+    monkeypatch.setattr(ledgers, "apply", both_at_once)
+    with ThreadPoolExecutor(4) as threads:
+        found = [*threads.map(work.ledger.model, [*made, *made])]
+    assert len(applied) == 2
+    assert [one is again for one, again in zip(found[:2], found[2:], strict=True)] == [True, True]
+
+
 def test_a_lesson_that_two_ask_for_is_learnt_once(work, monkeypatch):
     live, lesson = work.ledger.live("pump").id, Lesson(rows_at((0, 5), 2), ["spill"] * 2, True)
     begun, ends, applied, apply = threading.Event(), threading.Event(), [], ledgers.apply

@@ -1,6 +1,5 @@
 """How networks are trained, for what, on which data, and what happened."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -104,21 +103,12 @@ def as_training(training: Training | None) -> Training:
     return training.check()
 
 
-def as_progress(progress: Progress | bool | None) -> Progress | None:
-    """The function to call as progress(done, total) after each epoch, None where none is given."""
-    if progress is True:
-        warnings.warn(
-            "progress=True draws no bar any more and will be an error in eqsep 0.3: give a "
-            "function that is called as progress(done, total) after each epoch.",
-            FutureWarning,
-            stacklevel=3,  # the line that called fit
-        )
-        return None
-    if progress is not None and progress is not False and not callable(progress):
+def check_progress(progress: Any) -> None:
+    """Refuse what cannot be called as progress(done, total) after each epoch."""
+    if progress is not None and not callable(progress):
         raise UserTypeError(
             f"progress must be None or a function that takes (done, total), got {progress!r}."
         )
-    return progress or None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,13 @@ from eqsep import activations
 from eqsep.arrays import resolve_device
 from eqsep.networks import Distance, Hidden, Linear, Network, Training, member_streams, trainer
 from eqsep.networks.trainer import data_of, fit_members, hold_out, outputs
-from eqsep.networks.training import Attraction, Progress, Reconstruction, as_progress, as_training
+from eqsep.networks.training import (
+    Attraction,
+    Progress,
+    Reconstruction,
+    as_training,
+    check_progress,
+)
 from eqsep.separators.base import Separator
 from eqsep.separators.network import Columns, check_counts, check_positive, made
 from eqsep.separators.planes import least_error_width
@@ -96,7 +102,7 @@ class DeepSAD(Separator):
         """Train the autoencoder on the rows `X`, then the encoder with their labels `y`."""
         X, is_anomaly, _ = self._enter(X, y, merge=False)
         hidden, pretraining, training = self._resolve()
-        progress = as_progress(self.progress)
+        check_progress(self.progress)
         device, rng = resolve_device(self.device), check_random_state(self.random_state)
         self.columns_ = Columns.of(X, standardize=self.standardize)
         columns = self.columns_.tensor(X, device=device)
@@ -107,7 +113,7 @@ class DeepSAD(Separator):
             ).to(device)
         data = data_of(columns, *hold_out(is_anomaly, pretraining, rng))
         self.pretraining_history_ = fit_members(
-            network, data, Reconstruction(columns), pretraining, rng=rng, progress=progress
+            network, data, Reconstruction(columns), pretraining, rng=rng, progress=self.progress
         )
         with trainer.clear_memory_errors():
             network = Network(
@@ -116,7 +122,7 @@ class DeepSAD(Separator):
         weight = trainer.class_weights(is_anomaly, training)
         data = data_of(columns, *hold_out(is_anomaly, training, rng))
         goal = attraction(is_anomaly, weight=weight, device=device)
-        self.history_ = fit_members(network, data, goal, training, rng=rng, progress=progress)
+        self.history_ = fit_members(network, data, goal, training, rng=rng, progress=self.progress)
         self.network_ = network.cpu().double()
         self.centre_ = self.network_.output.centre.numpy()
         far = self._distances(X).mean(axis=1)

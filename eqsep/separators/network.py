@@ -16,7 +16,7 @@ from eqsep.arrays import resolve_device
 from eqsep.losses import Loss, as_loss
 from eqsep.networks import Hidden, Training, build_separator, member_streams, trainer
 from eqsep.networks.trainer import clear_memory_errors, data_of, fit_members, hold_out, outputs
-from eqsep.networks.training import MembershipLoss, Progress, as_progress, as_training
+from eqsep.networks.training import MembershipLoss, Progress, as_training, check_progress
 from eqsep.separators.base import Separator, check_known
 from eqsep.separators.planes import Frame
 from eqsep.theory import closing_number
@@ -136,7 +136,7 @@ class NetworkSeparator(Separator):
         X, is_anomaly, _ = self._enter(X, y, merge=False)
         head, hidden, loss, training = self._resolve()
         warn_of_narrow_layers(X.shape[1], hidden)
-        progress = as_progress(self.progress)
+        check_progress(self.progress)
         device, rng = resolve_device(self.device), check_random_state(self.random_state)
         self.columns_ = Columns.of(X, standardize=self.standardize)
         members, rows = member_streams(self.n_members, rng), hold_out(is_anomaly, training, rng)
@@ -148,7 +148,7 @@ class NetworkSeparator(Separator):
             weight = torch.as_tensor(weights, device=device)[:, None]
             data = data_of(self.columns_.tensor(X, device=device), *rows)
         goal = MembershipLoss(inside, weight, loss, head)
-        self.history_ = fit_members(network, data, goal, training, rng=rng, progress=progress)
+        self.history_ = fit_members(network, data, goal, training, rng=rng, progress=self.progress)
         self.network_, self.head_ = network.cpu().double(), head
         return self
 

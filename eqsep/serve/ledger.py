@@ -287,7 +287,8 @@ class Ledger:
         self._models: OrderedDict[int, Model] = OrderedDict()
         self._lecture: _Lecture | None = None  # the latest
         self._lock = threading.Lock()
-        self._making = threading.RLock()  # a version that is made may need others
+        self._publishing = threading.RLock()
+        self._restoring: dict[int, Future[Model]] = {}  # versions, each by one thread
 
     def names(self) -> list[str]:
         """The names of the models."""
@@ -418,10 +419,9 @@ class Ledger:
         """The model of a version."""
         found = self.at_hand(number)
         if found is None:
-            with self._making:  # those who ask for versions in memory do not wait
-                found = self.at_hand(number)
-                found = self._made(number) if found is None else found
-                self._keep(number, found)
+            with self._publishing:  # once it is over, what is live is in memory
+                pass
+            found = self._restored(number)
         return found
 
     def at_hand(self, number: int) -> Model | None:
@@ -533,7 +533,7 @@ class Ledger:
             model = learned.model  # the first row that it names, and its hash, take it long
             model.judge(model.plan.kernel.landmarks[:1], threshold=-np.inf)
             new = replace(new, digest=digest(model))
-            with self._making:  # those who see that it is live find it in memory
+            with self._publishing:  # those who see that it is live find it in memory
                 with self._store.writing() as connection:
                     number = _write(connection, name, new, model, parent)
                     made_live = _changed(name, live=number).where(schema.models.c.live == parent)
@@ -569,6 +569,25 @@ class Ledger:
         undone = [(new, old) for old, new in reversed(self.renames(parent, since=0))]
         return [*undone, *self.renames(made.source or 0, since=0)]
 
+    def _restored(self, number: int) -> Model:
+        """The model of a version: from memory, or made once, for all who ask for it meanwhile."""
+        with self._lock:
+            if number in self._models:
+                return self._models[number]
+            is_first = number not in self._restoring
+            restored = self._restoring.setdefault(number, Future())
+        if is_first:
+            try:
+                model = self._made(number)
+                self._keep(number, model)
+                restored.set_result(model)
+            except BaseException as error:
+                restored.set_exception(error)
+            finally:
+                with self._lock:
+                    del self._restoring[number]
+        return restored.result()
+
     def _made(self, number: int) -> Model:
         """The model of a version, from the nearest one in memory or in a model file."""
         later: list[Any] = []
@@ -585,7 +604,7 @@ class Ledger:
         return model
 
     def _next(self, model: Model, row: Any) -> Model:
-        more = self.model(row.source) if row.operation == MERGE else _lesson(row)
+        more = self._restored(row.source) if row.operation == MERGE else _lesson(row)
         if more is None:
             raise Missing(f"Version {row.id} was purged: it cannot be restored.")
         return apply(model, row.operation, more).model
