@@ -24,7 +24,7 @@ class Config:
     Attributes
     ----------
     n_landmarks : int
-    bandwidth : float
+    bandwidth, doubted_bandwidth : float
         Kernel bandwidth, in units of the median distance between landmarks.
     powers : tuple of int
         The kernel is the mean of exp(-p ||x - c||_1 / (4 bandwidth)) over these powers of two.
@@ -50,8 +50,9 @@ class Config:
         The share of the residual that is of the surface of rows that look normal alone.
     n_references : int
         Normal rows that the distance to the nearest one is measured to.
-    nearest_weight, doubted_nearest_weight : float
-        What a power of ten by which so distant rows are rarer adds to the score.
+    nearest_weight, unlabelled_nearest_weight, doubted_nearest_weight : float
+        What a power of ten by which so distant rows are rarer adds to the score: with labelled
+        anomalies, without any, and where rows are doubted.
     n_surprise_trees : int
         Trees that predict columns from the others, in all.
     surprise_weight, doubted_surprise_weight : float
@@ -72,29 +73,31 @@ class Config:
 
     n_landmarks: int = 1000
     bandwidth: float = 0.5
+    doubted_bandwidth: float = 2.0
     powers: tuple[int, ...] = (1, 2, 4, 8, 16)
     alpha: float = 0.1
     unlabelled_weight: float = 0.01
     n_trees: int = 70
     tree_columns: float = 0.7
     max_tree_columns: int = 100
-    vote_weight: float = 1.5
-    doubted_vote_weight: float = 2.0
+    vote_weight: float = 2.0
+    doubted_vote_weight: float = 4.0
     min_leaf: int = 1
     doubted_min_leaf: int = 3
     max_tree_normal: int = 4000
     max_tree_anomalous: int = 2000
     ellipsoid_step: float = 0.1
-    doubted_ellipsoid_step: float = 0.03
-    likeness_weight: float = 0.3
+    doubted_ellipsoid_step: float = 0.015
+    likeness_weight: float = 0.6
     likeness_ridge: float = 300.0
     normality_weight: float = 0.5
-    n_references: int = 2000
-    nearest_weight: float = 0.2
+    n_references: int = 5000
+    nearest_weight: float = 0.12
+    unlabelled_nearest_weight: float = 0.2
     doubted_nearest_weight: float = 0.03
     n_surprise_trees: int = 200
     surprise_weight: float = 0.03
-    doubted_surprise_weight: float = 0.02
+    doubted_surprise_weight: float = 0.01
     isolated_share: float = 0.05
     unlabelled_isolated_share: float = 0.1
     doubted_isolated_share: float = 0.3
@@ -180,10 +183,17 @@ _MINIMA = {
     "n_folds": 2,
     "n_surprise_trees": 0,
 }  # of whole numbers; 1 for others
-_ABOVE_0 = ("bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
+_ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
 _SHARES = ("isolated_share", "unlabelled_isolated_share", "doubted_isolated_share")
 _DOUBTED = tuple(  # the numbers in place of others where rows are doubted
     f"doubted_{name}"
-    for name in ("vote_weight", "min_leaf", "ellipsoid_step", "nearest_weight", "surprise_weight")
+    for name in (
+        "bandwidth",
+        "vote_weight",
+        "min_leaf",
+        "ellipsoid_step",
+        "nearest_weight",
+        "surprise_weight",
+    )
 )
 _defaults: list[Config] = []  # those of `Config.as_default` that are open

@@ -11,7 +11,7 @@ from eqsep.schemas import NOT_NEGATIVE, Kept, bounded, kept
 
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
-MOST_WEIGHT = 0.1  # of a power of ten, however clearly columns move together
+MOST_WEIGHT = 0.12  # of a power of ten, however clearly columns move together
 MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
 _HEAVY = 5.0  # times that: few rows, far out, have turned the axes
@@ -55,7 +55,7 @@ class Ellipsoid(Kept):
         """The ellipsoid of some normal rows; None if fewer than two columns vary, or too many.
 
         With R² the mean share of a column's variance that the others explain, the weight is `step`
-        R² / (1 - R²), less for a tail heavier than Gaussian, and at most .1.
+        R² / (1 - R²), less for a tail heavier than Gaussian, and at most .12.
         """
         most = min(MOST_ROWS, MOST_VALUES // max(rows.shape[1], 1))
         if len(rows) > most:

@@ -12,6 +12,7 @@ from eqsep.schemas import Kept, bounded
 
 _NEIGHBOURS = 10  # whose mean distance is what surrounds a row
 _ROWS_AT_ONCE = 128  # rows held as distances
+_FAR = 0.99  # of rows are nearer to others than the handicap
 _LEAST = 1e-9  # of a distance, so that it has a logarithm
 
 
@@ -19,42 +20,52 @@ _LEAST = 1e-9  # of a distance, so that it has a logarithm
 class Neighbourhood(Kept):
     """Rows, each with the inverse of its surroundings.
 
-    The surroundings of a row are the mean distance to its ten nearest, and the median of that over
-    all rows: where rows are sparse, more distance means less.
+    The surroundings of a row are the mean distance to its ten nearest, and twice the mean of that
+    over all rows: where rows are sparse, more distance means less. Rows that may be
+    anomalies have a handicap, so that what is near to them alone is not near.
     """
 
     rows: np.ndarray  # float32, (m, d)
     scale: np.ndarray  # float32, (m,)
+    handicap: np.ndarray  # float32, (m,): what is added to scaled distances to a row
 
     SCHEMAS: ClassVar = {
         "rows": bounded("m", "d", dtype="float32"),
         "scale": bounded("m", dtype="float32"),
+        "handicap": bounded("m", dtype="float32"),
     }
 
     @classmethod
-    def of(cls, rows: np.ndarray) -> tuple[Self, np.ndarray]:
-        """The neighbourhood of rows, and how far each is from the others, as `log_distance`."""
+    def of(cls, rows: np.ndarray, isolated: np.ndarray) -> tuple[Self, np.ndarray]:
+        """The neighbourhood of rows, of which some are `isolated` and may be anomalies.
+
+        And how far each of the others is from all, as `log_distance`. The handicap is the distance
+        that a hundredth of them exceeds.
+        """
         distances = SparseManhattan(rows)
         k, around = min(_NEIGHBOURS, len(rows) - 1), np.empty(len(rows))
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             between = distances(rows[first : first + _ROWS_AT_ONCE])
             nearest = np.sort(np.partition(between, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
             around[first : first + _ROWS_AT_ONCE] = nearest.mean(axis=1)
-        scale = (1 / (around + max(float(np.median(around)), _LEAST))).astype(np.float32)
-        found, alone = cls(rows, scale), np.empty(len(rows))
+        scale = (1 / (around + max(2 * float(np.mean(around)), _LEAST))).astype(np.float32)
+        alone, usual = np.empty(len(rows)), np.where(isolated, np.inf, 0).astype(np.float32)
         for first in range(0, len(rows), _ROWS_AT_ONCE):
-            scaled = distances(rows[first : first + _ROWS_AT_ONCE]) * scale
+            scaled = distances(rows[first : first + _ROWS_AT_ONCE]) * scale + usual
             here = np.arange(len(scaled))
             scaled[here, first + here] = np.inf
             alone[first : first + _ROWS_AT_ONCE] = scaled.min(axis=1)
-        return found, np.log(np.maximum(alone, _LEAST))
+        alone = np.maximum(alone[~isolated], _LEAST)
+        handicap = np.where(isolated, np.quantile(alone, _FAR), 0.0).astype(np.float32)
+        return cls(rows, scale, handicap), np.log(alone)
 
     def log_distance(self, rows: np.ndarray) -> np.ndarray:
         """The logarithm of the least scaled distance of each row.  (n, d) -> (n,)"""
         out = np.empty(len(rows))
 
         def fill(some: slice) -> None:
-            out[some] = (self._distances(rows[some]) * self.scale).min(axis=1)
+            scaled = self._distances(rows[some]) * self.scale
+            out[some] = (scaled + self.handicap).min(axis=1)
 
         in_threads(fill, len(rows), steps=rows.size * len(self.rows), most=_ROWS_AT_ONCE)
         return np.log(np.maximum(out, _LEAST))
@@ -64,12 +75,13 @@ class Neighbourhood(Kept):
         import torch
 
         here = {"device": rows.device, "dtype": rows.dtype}
-        others, scale = (torch.as_tensor(part, **here) for part in (self.rows, self.scale))
-        parts = [
-            (manhattan(some, others) * scale).min(dim=1).values
+        parts = (self.rows, self.scale, self.handicap)
+        others, scale, handicap = (torch.as_tensor(part, **here) for part in parts)
+        found = [
+            (manhattan(some, others) * scale + handicap).min(dim=1).values
             for some in rows.split(_ROWS_AT_ONCE)
         ]
-        least = torch.cat(parts) if parts else rows[:, 0]
+        least = torch.cat(found) if found else rows[:, 0]
         return least.double().clip(_LEAST).log()
 
     @cached_property

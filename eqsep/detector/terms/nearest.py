@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from eqsep import schemas
+from eqsep.detector.isolation import LEFT_OUT
 from eqsep.detector.terms.term import (
     EncodedRows,
     FirstRows,
@@ -45,15 +46,22 @@ class NearestTerm(Term):
     @classmethod
     def choose(cls, first: FirstRows) -> Self | None:
         """The term over normal rows drawn from the first ones, if there are enough."""
-        rows, config = first.packed[first.describing], first.config
-        most = min(config.n_references, _MOST_VALUES // max(rows.shape[1], 1))
-        if len(rows) > most:
-            rows = rows[np.random.RandomState(first.key).permutation(len(rows))[:most]]
-        if len(rows) < _FEWEST or not config.nearest_weight:
+        config, counts = first.config, first.is_anomaly == 0
+        if first.isolation == LEFT_OUT:
+            counts &= ~first.isolated
+        places, most = np.flatnonzero(counts), config.n_references
+        most = min(most, _MOST_VALUES // max(first.packed.shape[1], 1))
+        if len(places) > most:
+            places = np.random.RandomState(first.key).permutation(places)[:most]
+        isolated = first.isolated[places]
+        labelled = first.doubted or first.is_anomaly.any()
+        weight = config.nearest_weight if labelled else config.unlabelled_nearest_weight
+        if (~isolated).sum() < _FEWEST or not weight:
             return None
-        neighbourhood, alone = Neighbourhood.of(np.ascontiguousarray(rows))
+        rows = np.ascontiguousarray(first.packed[places])
+        neighbourhood, alone = Neighbourhood.of(rows, isolated)
         tail = Tail.of(alone[:, None])
-        return cls(neighbourhood=neighbourhood, tail=tail, weight=config.nearest_weight)
+        return cls(neighbourhood=neighbourhood, tail=tail, weight=weight)
 
     def accumulate(self, rows: RowsToSum) -> Sums:
         """Nothing: distances are to the first rows."""
