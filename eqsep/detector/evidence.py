@@ -433,9 +433,7 @@ def gather(
         groups=NO_GROUPS if holdout.grouping is None else hashes[kept],
         key=holdout.key,
     )
-    to_sum = RowsToSum(
-        rows=rows, target=target, weight=weight, isolated=isolated, backend=backend
-    )
+    to_sum = RowsToSum(rows=rows, target=target, weight=weight, isolated=isolated, backend=backend)
     return Evidence(
         sums=tuple(term.accumulate(to_sum) for term in plan.terms),
         weight=weight @ target,

@@ -16,9 +16,7 @@ from eqsep.engine.backends import NUMPY, Backend, LandmarkMap
 from eqsep.engine.loops import weighted_sums
 
 
-def combine(
-    values: Mapping[str, Any], *, weights: Mapping[str, float], backend: Backend
-) -> Any:
+def combine(values: Mapping[str, Any], *, weights: Mapping[str, float], backend: Backend) -> Any:
     """The formula: the roots of residual and normality in parts, and the other terms weighted.
 
     (1 - a) sqrt(residual) + a sqrt(normality) + Σ w_t t. The root, as small residuals differ more

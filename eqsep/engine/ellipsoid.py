@@ -110,7 +110,8 @@ def _axes(
 def _distance(rows: np.ndarray, centre: np.ndarray, axes: np.ndarray) -> np.ndarray:
     """That of rows from an ellipsoid's centre, above 0."""
     every = np.arange(rows.shape[1])
-    return np.maximum(distances(along(rows.astype(float), every, centre, axes)), SMALLEST)
+    distance = distances(along(rows.astype(float), every, centre, axes))
+    return np.asarray(np.maximum(distance, SMALLEST))
 
 
 def _of_other_half(

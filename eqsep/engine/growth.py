@@ -45,7 +45,7 @@ def isolation_trees(
         levels.append(_Level(column, limit, splits))
         node = 2 * node + (splits[np.arange(n)[:, None], node] & (values > _at(limit, node)))
     sizes = _counts(node, n_nodes=2**n_levels)
-    return _joined(levels, sizes, depth=True)
+    return _joined(levels, sizes)
 
 
 def prediction_trees(
@@ -96,7 +96,7 @@ def prediction_trees(
         splits = best >= 0
         levels.append(_Level(column, limit, splits))
         node = 2 * node + (_at(splits, node) & right)
-    return _joined(levels, None, depth=False)[0], sample.drawn
+    return _joined(levels, None)[0], sample.drawn
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,7 @@ def _counts(node: np.ndarray, *, n_nodes: int) -> np.ndarray:
     return counted.reshape(len(node), n_nodes)
 
 
-def _ranges(
-    values: np.ndarray, node: np.ndarray, *, n_nodes: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _ranges(values: np.ndarray, node: np.ndarray, *, n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest value of the rows of each node; equal where it has none."""
     low = np.full(len(node) * n_nodes, np.inf)
     high, places = -low, _places(node, n_nodes)
@@ -166,42 +164,51 @@ def _gini(
     return np.where(total.min(axis=2) >= _LEAST, purity, -1.0)
 
 
-def _joined(
-    levels: list[_Level], sizes: np.ndarray | None, *, depth: bool
-) -> tuple[Trees, np.ndarray]:
-    """The levels of all trees in one list of nodes; and how far down each leaf is, if asked for."""
-    n = len(levels[0].column)
-    root, column, limit, left, right, down = [], [], [], [], [], []
-    n_leaves = 0
-    for tree in range(n):
-        root.append(len(column))
-        todo = [(0, 0)]
-        numbers = {(0, 0): len(column)}
-        column.append(-1), limit.append(0.0), left.append(0), right.append(0)
+def _joined(levels: list[_Level], sizes: np.ndarray | None) -> tuple[Trees, np.ndarray]:
+    """The levels of all trees in one list of nodes; and how far down leaves of these sizes are."""
+    nodes, root, down, n_leaves = _Nodes([], [], [], []), [], [], 0
+    for tree in range(len(levels[0].column)):
+        root.append(len(nodes.column))
+        todo = [(nodes.added(), 0, 0)]
         while todo:
-            level, place = todo.pop()
-            number = numbers[level, place]
+            number, level, place = todo.pop()
             at, where = level, place
             while at < len(levels) and not levels[at].splits[tree, where]:
                 at, where = at + 1, 2 * where  # rows that are not split stay together
             if at == len(levels):
-                left[number] = n_leaves
+                nodes.left[number] = n_leaves
                 n_leaves += 1
-                if depth:
-                    assert sizes is not None
+                if sizes is not None:
                     down.append(level + _mean_depth(sizes[tree, where]))
                 continue
-            column[number] = int(levels[at].column[tree, where])
-            limit[number] = float(levels[at].limit[tree, where])
-            for branch, side in ((left, 0), (right, 1)):
-                below = (at + 1, 2 * where + side)
-                numbers[below] = branch[number] = len(column)
-                column.append(-1), limit.append(0.0), left.append(0), right.append(0)
-                todo.append(below)
-    parts = (np.array(part, dtype=np.int32) for part in (root, column, left, right))
-    root_, column_, left_, right_ = parts
-    trees = Trees(root_, column_, np.array(limit, dtype=np.float32), left_, right_)
+            nodes.column[number] = int(levels[at].column[tree, where])
+            nodes.limit[number] = float(levels[at].limit[tree, where])
+            nodes.left[number], nodes.right[number] = nodes.added(), nodes.added()
+            todo.append((nodes.left[number], at + 1, 2 * where))
+            todo.append((nodes.right[number], at + 1, 2 * where + 1))
+    column, left, right = (
+        np.array(part, dtype=np.int32) for part in (nodes.column, nodes.left, nodes.right)
+    )
+    limit = np.array(nodes.limit, dtype=np.float32)
+    trees = Trees(np.array(root, dtype=np.int32), column, limit, left, right)
     return trees, np.array(down)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """The nodes of all trees, as `Trees` has them; a new one is a leaf."""
+
+    column: list[int]
+    limit: list[float]
+    left: list[int]
+    right: list[int]
+
+    def added(self) -> int:
+        """The number of a new node."""
+        for part, at_leaf in ((self.column, -1), (self.left, 0), (self.right, 0)):
+            part.append(at_leaf)
+        self.limit.append(0.0)
+        return len(self.column) - 1
 
 
 def _mean_depth(n: int) -> float:

@@ -46,29 +46,26 @@ class Bins(Kept):
     @classmethod
     def of(cls, rows: np.ndarray, source: np.ndarray) -> Self:
         """The bins of the table's columns that vary; `source` has that of each packed column."""
-        column, limit, target, step = [], [], [], []
-        n_targets = 0
+        cuts_of: list[list[tuple[int, float, int]]] = []
         for one in np.unique(source):
             places = np.flatnonzero(source == one)
             if len(places) == 1:
                 values = rows[:, places[0]]
                 shares = np.linspace(0, 1, N_BINS + 1)[1:-1]
-                cuts = np.unique(np.quantile(values, shares, method="lower"))
-                found = [(places[0], cut, 1) for cut in cuts[cuts < values.max()]]
+                limits = np.unique(np.quantile(values, shares, method="lower"))
+                found = [(int(places[0]), float(x), 1) for x in limits[limits < values.max()]]
             else:
                 counts = (rows[:, places] > 0).sum(axis=0)
                 common = np.argsort(-counts, kind="stable")[: N_BINS - 1]
                 common = common[counts[common] > 0]
-                found = [(places[k], 0.0, i + 1) for i, k in enumerate(common)]
+                found = [(int(places[k]), 0.0, i + 1) for i, k in enumerate(common)]
                 found = found if len(common) > 1 else []
             if found:
-                for parts, part in zip((column, limit, step), zip(*found, strict=True), strict=True):
-                    parts.extend(part)
-                target.extend([n_targets] * len(found))
-                n_targets += 1
-        whole = (np.array(part, dtype=np.int32) for part in (column, target, step))
-        column_, target_, step_ = whole
-        return cls(column_, np.array(limit, dtype=np.float32), target_, step_)
+                cuts_of.append(found)
+        cuts = [(*cut, target) for target, found in enumerate(cuts_of) for cut in found]
+        column, step, target = (np.array([cut[k] for cut in cuts], np.int32) for k in (0, 2, 3))
+        limit = np.array([cut[1] for cut in cuts], dtype=np.float32)
+        return cls(column, limit, target, step)
 
     def some(self, targets: np.ndarray) -> Self:
         """Those of some targets, numbered again."""
@@ -97,7 +94,7 @@ class Bins(Kept):
         """(n, n_packed) -> (n, n_targets), whole numbers"""
         above = (rows[:, self.column] > self.limit).astype(np.float32)
         bins: np.ndarray = (above @ self.steps).astype(np.int64)
-        return np.minimum(bins, N_BINS - 1)
+        return np.asarray(np.minimum(bins, N_BINS - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +156,7 @@ class Predictions(Kept):
             and self.tail.knots.shape[1] == n
             and self.whole.knots.shape[1] == 1
             and self.trees.n_columns <= n_columns
-            and 0 <= int(self.bins.column.min(initial=0))
+            and int(self.bins.column.min(initial=0)) >= 0
             and int(self.bins.column.max(initial=0)) < n_columns
             and int(self.bins.target.min(initial=0)) >= 0
         )
@@ -249,8 +246,9 @@ class Predictions(Kept):
         prior = self._prior(sums)[self._target_of_leaf].ravel()
         total = sums.sum(axis=1)[places // N_BINS] - 1
         p = (sums.ravel()[places] - 1 + _PRIOR * prior[places]) / (total + _PRIOR)
-        out = np.ones(places.shape)
-        out[drawn, np.arange(drawn.shape[0])[:, None]] = 0.0
-        p, out = p.reshape(n, *self._shape), out.reshape(n, *self._shape)
-        counted = np.where(out.any(axis=2, keepdims=True), out, 1.0)
-        return np.asarray(-np.log(np.maximum((p * counted).sum(2) / counted.sum(2), _LEAST)))
+        is_out = np.ones(places.shape, dtype=bool)
+        is_out[drawn, np.arange(drawn.shape[0])[:, None]] = False
+        of_target = is_out.reshape(n, *self._shape)
+        counts = np.where(of_target.any(axis=2, keepdims=True), of_target, True)
+        mean = (p.reshape(n, *self._shape) * counts).sum(axis=2) / counts.sum(axis=2)
+        return np.asarray(-np.log(np.maximum(mean, _LEAST)))

@@ -39,7 +39,9 @@ class NormalityTerm(Term):
         """The term, where the kernel also learns rows that do not look normal."""
         kernel, weight = first.chosen[KernelTerm.name], first.config.normality_weight
         assert isinstance(kernel, KernelTerm)
-        differs = first.isolation == "weighed" or (first.isolation == "kept" and first.is_anomaly.any())
+        differs = first.isolation == "weighed" or (
+            first.isolation == "kept" and first.is_anomaly.any()
+        )
         return cls(kernel=kernel, weight=weight) if weight and differs else None
 
     def accumulate(self, rows: RowsToSum) -> Sums:

@@ -111,7 +111,7 @@ class FirstRows:
     @property
     def describing(self) -> np.ndarray:
         """Which rows say what is normal: those that are not anomalous, nor isolated."""
-        return (self.is_anomaly == 0) & ~self.isolated
+        return np.asarray((self.is_anomaly == 0) & ~self.isolated)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
