@@ -269,6 +269,13 @@ class RowLabels:
     code: np.ndarray  # 0 if normal, the place in `kinds` plus one, or `UNLABELLED`
     kinds: tuple[str, ...]  # of anomaly, in the order in which they were first seen
     reader: LabelReader | None  # how labels are read from here on; None before the first label
+    trusted: np.ndarray | None = None  # the unlabelled rows that count as normal ones, if any do
+
+    @property
+    def is_unlabelled(self) -> np.ndarray:
+        """Whether a row has no label, even if it counts as a normal one."""
+        missing: np.ndarray = self.code == UNLABELLED
+        return missing if self.trusted is None else missing | self.trusted
 
     @property
     def is_anomaly(self) -> np.ndarray:
@@ -277,15 +284,17 @@ class RowLabels:
 
     def trusting_unlabelled(self) -> "RowLabels":
         """The same with unlabelled rows as normal ones."""
-        return replace(self, code=np.where(self.code == UNLABELLED, 0, self.code))
+        code = np.where(self.code == UNLABELLED, 0, self.code)
+        return replace(self, code=code, trusted=self.is_unlabelled)
 
     def take(self, places: np.ndarray) -> "RowLabels":
         """The subset at these places."""
-        return replace(self, code=self.code[places])
+        trusted = None if self.trusted is None else self.trusted[places]
+        return replace(self, code=self.code[places], trusted=trusted)
 
     def of_no_row(self) -> "RowLabels":
         """How labels are read, and the kinds, without the rows."""
-        return replace(self, code=self.code[:0])
+        return replace(self, code=self.code[:0], trusted=None)
 
     def joined(self, other: "RowLabels") -> "RowLabels":
         """The kinds of both, and a reading of labels that knows all of them; no rows."""

@@ -36,7 +36,7 @@ def few_trees():
         is_forest = "Forest" in getattr(peer.make, "__name__", "")
         return build(peer, **({"n_estimators": 20} if is_forest else {}) | settings)
 
-    few = Config(n_trees=10, n_trees_per_fold=8)
+    few = Config(n_trees=10, n_trees_per_fold=8, n_references=500, n_surprise_trees=20)
     with pytest.MonkeyPatch.context() as patch, few.as_default():
         patch.setattr(Peer, "build", build_few)
         yield

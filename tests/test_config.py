@@ -20,6 +20,7 @@ from eqsep.persistence import ModelFileError
         ({"alpha": float("nan")}, "alpha must be a number above 0, got nan"),
         ({"unlabelled_weight": -1}, "unlabelled_weight must be a number above 0, got -1"),
         ({"tree_columns": 1.5}, "tree_columns must be a number above 0, at most 1, got 1.5"),
+        ({"isolated_share": 1}, "isolated_share must be a number of at least 0, below 1, got 1"),
     ],
     ids=str,
 )
@@ -30,10 +31,11 @@ def test_what_no_fit_can_do_with_is_refused_with_what_came(wrong, message):
         replace(Config(), **wrong)
 
 
-def test_a_fast_config_differs_in_the_number_of_landmarks_and_trees_alone():
+def test_a_fast_config_differs_in_the_number_of_rows_and_trees_alone():
     fast, usual = Config.fast(), Config()
     changed = {f.name for f in fields(Config) if getattr(fast, f.name) != getattr(usual, f.name)}
-    assert changed == {"n_landmarks", "n_trees", "n_trees_per_fold"}
+    fewer = {"n_landmarks", "n_trees", "n_trees_per_fold", "n_references", "n_surprise_trees"}
+    assert changed == fewer
     assert all(getattr(fast, name) < getattr(usual, name) for name in changed)
 
 
@@ -44,6 +46,9 @@ def test_where_rows_are_doubted_the_values_for_these_stand_in_for_their_namesake
     assert (doubted.bandwidth, doubted.vote_weight) == (3.0, 2.0)
     assert doubted.min_leaf == config.doubted_min_leaf
     assert doubted.ellipsoid_step == config.doubted_ellipsoid_step
+    assert doubted.nearest_weight == config.doubted_nearest_weight
+    assert doubted.surprise_weight == config.doubted_surprise_weight
+    assert doubted.isolated_share == config.isolated_share != config.doubted_isolated_share
     assert doubted.alpha == config.alpha
     assert doubted.for_rows(doubted=True) == doubted
 

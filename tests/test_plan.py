@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import roc_auc_score
 from summed import gram_of
 
 from eqsep import Detector
-from eqsep.checks import UnusedDoubtWarning
 from eqsep.detector import Config, suspects
+from eqsep.detector.isolation import KEPT, LEFT_OUT, WEIGHED
 from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.engine.kernels import SparseManhattan
 from eqsep.errors import UserError
@@ -32,18 +33,37 @@ def cheap(**parameters):
 # ------------------------------------------------------------------------ how labels are read
 
 
-ALL_NORMAL = {"unlabelled_is_normal": True, "doubted": False, "unlabelled_weight": 0.01}
-LITTLE = {"unlabelled_is_normal": False, "doubted": False, "unlabelled_weight": 0.01}
-DOUBTED = {"unlabelled_is_normal": True, "doubted": True, "unlabelled_weight": 0.01}
-IN_FULL = {"unlabelled_is_normal": False, "doubted": True, "unlabelled_weight": 1.0}
+SHARES = Config(
+    isolated_share=0.1, unlabelled_isolated_share=0.2, doubted_isolated_share=0.3
+)  # of isolated rows: where anomalies are labelled, where nobody has looked, where rows are doubted
+
+
+def reading(is_normal, *, doubted=False, weight=0.01, isolation=KEPT, share=0.0, labelled=False):
+    return LabelScheme(
+        normal=None,
+        unlabelled_is_normal=is_normal,
+        doubted=doubted,
+        unlabelled_weight=weight,
+        isolation=isolation,
+        isolated_share=share,
+        isolates_labelled=labelled,
+    )
+
+
+ALL_NORMAL, LITTLE = reading(True), reading(False)
+NOBODY_LOOKED = reading(True, isolation=WEIGHED, share=0.2)
+DOUBTED = reading(True, doubted=True, isolation=LEFT_OUT, share=0.1, labelled=True)
+IN_FULL = reading(False, doubted=True, weight=1.0, isolation=LEFT_OUT, share=0.1)
+NO_KIND = reading(True, isolation=LEFT_OUT, share=0.3, labelled=True)
+UNLABELLED_LEFT_OUT = reading(False, isolation=LEFT_OUT, share=0.3)
 READINGS = [  # rows labelled normal, without a label, labelled anomalies; auto, trusted, doubted
-    ((0, 500, 0), ALL_NORMAL, ALL_NORMAL, ALL_NORMAL),
-    ((500, 0, 0), LITTLE, ALL_NORMAL, ALL_NORMAL),
+    ((0, 500, 0), NOBODY_LOOKED, ALL_NORMAL, NO_KIND),
+    ((500, 0, 0), LITTLE, ALL_NORMAL, NO_KIND),
     ((0, 500, 20), DOUBTED, ALL_NORMAL, DOUBTED),
     ((500, 0, 20), LITTLE, ALL_NORMAL, DOUBTED),
     ((500, 500, 20), LITTLE, ALL_NORMAL, IN_FULL),
     ((90, 500, 20), LITTLE, ALL_NORMAL, DOUBTED),  # too few labelled normal to set the threshold
-    ((500, 500, 0), LITTLE, ALL_NORMAL, LITTLE),
+    ((500, 500, 0), LITTLE, ALL_NORMAL, UNLABELLED_LEFT_OUT),
 ]
 
 
@@ -51,7 +71,7 @@ def choose(n, unlabelled, *, given=True, rate=0.01, normal=None):
     y = np.repeat(np.array(["normal", None, "leak"], dtype=object), n)
     labels = read_row_labels(y, n_rows=len(y), normal=normal)
     more = {"given": given, "normal": normal, "unlabelled": unlabelled, "rate": rate}
-    return LabelScheme.choose(labels, np.ones(len(y)), **more, config=Config())
+    return LabelScheme.choose(labels, np.ones(len(y)), **more, config=SHARES)
 
 
 @pytest.mark.parametrize("way", range(3), ids=["auto", "trusted", "doubted"])
@@ -59,8 +79,27 @@ def choose(n, unlabelled, *, given=True, rate=0.01, normal=None):
 def test_labels_decide_how_rows_without_one_are_read(case, way):
     n, *expected = case
     reading = choose(n, ("auto", "trusted", "doubted")[way], given=n[0] + n[2] > 0)
-    assert reading == LabelScheme(normal=None, **expected[way])
-    assert reading.doubts_calibration == (expected[way] is DOUBTED)
+    assert reading == expected[way]
+    doubting = [NOBODY_LOOKED, DOUBTED, NO_KIND]
+    assert reading.doubts_calibration == (expected[way] in doubting)
+
+
+def test_rows_without_a_label_may_be_isolated_and_labelled_ones_where_they_are_doubted_too():
+    y = ["normal", None, "leak"]
+
+    def isolated(reading):
+        return reading.may_be_isolated(reading.read(y, n_rows=3)).tolist()
+
+    for reading in (ALL_NORMAL, LITTLE):
+        assert isolated(reading) == [False, False, False]
+    for reading in (NOBODY_LOOKED, IN_FULL, UNLABELLED_LEFT_OUT):
+        assert isolated(reading) == [False, True, False]
+    for reading in (DOUBTED, NO_KIND):
+        assert isolated(reading) == [True, True, False]
+
+
+def test_a_share_of_zero_isolates_no_row_and_still_doubts():
+    assert replace(DOUBTED, isolation=KEPT).doubts_calibration
 
 
 def test_whether_labelled_normal_rows_are_enough_depends_on_the_rate():
@@ -79,7 +118,7 @@ def test_labels_of_which_none_is_normal_are_refused_with_what_to_do():
 
 
 def test_a_reading_gives_codes_and_weights():
-    little, full = LabelScheme(normal=None, **LITTLE), LabelScheme(normal=None, **ALL_NORMAL)
+    little, full = LITTLE, ALL_NORMAL
     y = ["normal", None, "leak"]
     labels = little.read(y, n_rows=3)
     assert labels.code.tolist() == [0, UNLABELLED, 1]
@@ -95,9 +134,9 @@ def test_a_reading_gives_codes_and_weights():
 
 def plan_of(X, seed=0, **more):
     labels = read_row_labels(None, n_rows=len(X), normal=None).trusting_unlabelled()
-    reading = LabelScheme(normal=None, **ALL_NORMAL)
     table, rng = read_table(X, name="me"), np.random.RandomState(seed)
-    return Plan.choose(table, labels, Config.fast(), rng, **{"scheme": reading, "rate": 0.1} | more)
+    scheme = {"scheme": ALL_NORMAL, "rate": 0.1}
+    return Plan.choose(table, labels, Config.fast(), rng, **scheme | more)
 
 
 def test_plans_are_the_same_where_every_row_is_taken_alike():
@@ -245,14 +284,27 @@ def test_a_plan_that_contradicts_what_is_asked_is_refused(mixed, first, asked):
 
 
 @pytest.mark.parametrize("y", [None, np.zeros(N_NORMAL)], ids=["no labels", "no anomaly"])
-@pytest.mark.parametrize("batches", [False, True])
-def test_doubt_without_a_labelled_anomaly_is_told_to_do_nothing(y, batches):
+def test_doubt_without_a_labelled_anomaly_leaves_isolated_rows_out(y):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_NORMAL, 2))
+    X[:10] = rng.normal(6, 0.2, size=(10, 2))  # anomalies that nobody has labelled
+    trusting, doubting = (cheap(unlabelled=u).fit(X, y) for u in ("trusted", "doubted"))
+    hidden = np.arange(N_NORMAL) < 10
+    areas = [roc_auc_score(hidden, d.score_samples(X)) for d in (trusting, doubting)]
+    assert areas[1] > 0.99 > 0.95 > areas[0]
+    parts = [(X[:150], None), (X[150:], None)]
+    batches = Detector(unlabelled="doubted", plan=doubting.plan_).fit(parts)
+    assert_allclose(batches.score_samples(X), doubting.score_samples(X), atol=1e-6)
+    with pytest.raises(UserError, match="Rows are to be trusted, and they are doubted in the plan"):
+        Detector(plan=doubting.plan_, unlabelled="trusted").fit(X, y)
+
+
+def test_a_plan_of_rows_nobody_has_looked_at_says_so_where_others_are_asked():
     X = np.random.default_rng(0).normal(size=(N_NORMAL, 2))
-    plain = cheap().fit(X, y)
-    message = "no anomaly is labelled .* Pass y with some labelled anomalies, or leave out"
-    with pytest.warns(UnusedDoubtWarning, match=message):
-        detector = cheap(unlabelled="doubted").fit(*([[(X, y)]] if batches else [X, y]))
-    assert_array_equal(detector.score_samples(X), plain.score_samples(X))
+    plan = cheap().fit(X).plan_
+    for asked in ("trusted", "doubted"):
+        with pytest.raises(UserError, match=f"to be {asked}, and nobody has looked at them in the"):
+            Detector(plan=plan, unlabelled=asked).fit(X)
 
 
 # ------------------------------- packed distances: what encoded columns say, with fewer of them

@@ -10,9 +10,19 @@ from sklearn.linear_model import Ridge
 from summed import term_of
 
 from eqsep.detector import Config
+from eqsep.detector.isolation import KEPT, LEFT_OUT, WEIGHED
 from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.detector.score import Score, combine
-from eqsep.detector.terms import TERMS, EllipsoidTerm, KernelTerm, LikenessTerm, VotesTerm
+from eqsep.detector.terms import (
+    TERMS,
+    EllipsoidTerm,
+    KernelTerm,
+    LikenessTerm,
+    NearestTerm,
+    NormalityTerm,
+    SurpriseTerm,
+    VotesTerm,
+)
 from eqsep.detector.terms.kernel import kernel_over
 from eqsep.detector.terms.likeness import MOST_ALIKE, LikenessFunction
 from eqsep.detector.terms.term import EncodedRows, FirstRows, LearntSums, RowsToSum
@@ -28,9 +38,9 @@ IS_ANOMALY = np.repeat([0, 1], [400, 60])
 TARGET = np.column_stack([1 - IS_ANOMALY, IS_ANOMALY]).astype(float)
 
 
-def plan_of(rows, is_anomaly, doubted=False, config=CONFIG):
-    """A plan of rows without a detector, and these rows encoded."""
-    table = read_table(rows, name="me")
+def plan_of(rows, is_anomaly, doubted=False, config=CONFIG, isolation=KEPT, isolated=()):
+    """A plan of rows without a detector, and these rows encoded; some of them are isolated."""
+    table, places = read_table(rows, name="me"), np.arange(len(rows))
     encoder = Encoder.learn(table)
     first = FirstRows(
         rows=encoder.encode(table),
@@ -39,6 +49,8 @@ def plan_of(rows, is_anomaly, doubted=False, config=CONFIG):
         encoder=encoder,
         config=config.for_rows(doubted=doubted),
         doubted=doubted,
+        isolation=isolation,
+        isolated=np.isin(places, isolated),
         rng=np.random.RandomState(0),
         key=3,
     )
@@ -47,16 +59,22 @@ def plan_of(rows, is_anomaly, doubted=False, config=CONFIG):
         if (one := term.choose(replace(first, chosen=chosen))) is not None:
             chosen[term.name] = one
     labels = LabelScheme(
-        normal=None, unlabelled_is_normal=False, doubted=doubted, unlabelled_weight=0.01
+        normal=None,
+        unlabelled_is_normal=False,
+        doubted=doubted,
+        unlabelled_weight=0.01,
+        isolation=isolation,
+        isolated_share=0.1 * (isolation != KEPT),
+        isolates_labelled=False,
     )
     plan = Plan(encoder=encoder, terms=tuple(chosen.values()), holdout=None, labels=labels)
     return plan, first.rows
 
 
-def learnt_of(plan, rows, target, config=CONFIG):
-    """What terms are solved from, where encoded rows count once."""
-    weight = np.ones(len(rows))
-    some = RowsToSum(rows=rows, target=target, weight=weight, backend=NUMPY)
+def learnt_of(plan, rows, target, config=CONFIG, isolated=()):
+    """What terms are solved from, where encoded rows count once, and some are isolated."""
+    weight, isolated = np.ones(len(rows)), np.isin(np.arange(len(rows)), isolated)
+    some = RowsToSum(rows=rows, target=target, weight=weight, isolated=isolated, backend=NUMPY)
     of_terms = {term.name: term.accumulate(some) for term in plan.terms}
     doubted = plan.labels.doubted
     return LearntSums(of_terms=of_terms, weight=weight @ target, config=config, doubted=doubted)
@@ -85,7 +103,7 @@ both = pytest.mark.parametrize("made", [trusted, doubted])
 def combined(score, values):
     """The formula, for the plan of a score."""
     weights = {term.name: term.weight for term in score.plan.terms}
-    return combine(values, weights=weights, doubted=score.plan.labels.doubted, backend=NUMPY)
+    return combine(values, weights=weights, backend=NUMPY)
 
 
 def test_terms_have_the_weights_of_the_config():
@@ -98,20 +116,22 @@ def test_terms_have_the_weights_of_the_config():
     assert term_of(without, LikenessTerm) is None
 
 
-@pytest.mark.parametrize("v", [0.0, 0.5])
-def test_the_formula(v):
-    """max(d, t) + v t + e; where rows are doubted d + v t + e + w g."""
-    d, t, e, g = np.random.default_rng(1).uniform(-1, 3, size=(4, 50))
-    d, t, e, w = abs(d), abs(t) / 3, abs(e), 0.75
+def test_the_formula():
+    """(1 - a) sqrt(r) + a sqrt(n) + the other terms, each with its weight."""
+    names = ["residual", "normality", "vote", "excess", "likeness", "nearest", "surprise"]
+    values = dict(zip(names, np.random.default_rng(1).uniform(0, 3, size=(7, 50)), strict=True))
+    weights = dict(zip(names, [1.0, 0.3, 0.5, 0.7, 0.2, 0.1, 0.9], strict=True))
 
-    def of(doubted, **values):
-        weights = {"residual": 1.0, "vote": v, "excess": 1.0, "likeness": w}
-        return combine(values, weights=weights, doubted=doubted, backend=NUMPY)
+    def of(**some):
+        return combine(some, weights=weights, backend=NUMPY)
 
-    assert_allclose(of(False, residual=d, vote=t, excess=e), np.maximum(d, t) + v * t + e)
-    assert_allclose(of(True, residual=d, vote=t, excess=e, likeness=g), d + v * t + e + w * g)
-    assert_allclose(of(True, residual=d, vote=t, excess=e), d + v * t + e)
-    assert_allclose(of(False, residual=d), d)
+    root = np.sqrt(values["residual"])
+    others = sum(weights[name] * values[name] for name in names[2:])
+    assert_allclose(of(**values), 0.7 * root + 0.3 * np.sqrt(values["normality"]) + others)
+    assert_allclose(of(residual=values["residual"]), root)
+    for name in names[2:]:
+        one = {name: values[name]}
+        assert_allclose(of(residual=values["residual"], **one), root + weights[name] * one[name])
 
 
 @both
@@ -146,15 +166,55 @@ def test_f_is_a_ridge_regression():
     assert_allclose(k @ score.kernel.coef, ridge.predict(k), atol=1e-3)
 
 
-def test_few_labelled_anomalies_among_doubted_rows_make_f_smoother():
-    def coef(made, **changes):
-        score, _, learnt = made()
-        learnt = replace(learnt, config=replace(CONFIG, **changes))
-        return Score.solve(score.plan, learnt).kernel.coef
+def test_normality_is_a_fit_without_the_rows_that_do_not_look_normal():
+    """Neither labelled anomalies nor isolated rows bend it, and the residual learns both."""
+    isolated = np.arange(0, 400, 10)
+    plan, Z = plan_of(ROWS, IS_ANOMALY, isolation=WEIGHED, isolated=isolated)
+    learnt = learnt_of(plan, Z, TARGET, isolated=isolated)
+    looks_normal = np.flatnonzero((IS_ANOMALY == 0) & ~np.isin(np.arange(460), isolated))
+    alone = learnt_of(plan, Z[looks_normal], TARGET[looks_normal])
+    expected = term_of(plan, KernelTerm).solve(alone).coef[:, 0]
+    assert_allclose(term_of(plan, NormalityTerm).solve(learnt).coef, expected, atol=1e-6)
+    kept = learnt_of(plan, Z, TARGET)
+    assert_array_equal(
+        term_of(plan, KernelTerm).solve(learnt).coef, term_of(plan, KernelTerm).solve(kept).coef
+    )
 
-    few, stiff = coef(doubted, few_anomalies=600), coef(doubted, few_anomalies=1, alpha=1.0)
-    assert_allclose(few, stiff)  # ten times the penalty, and no more
-    assert_array_equal(coef(trusted, few_anomalies=600), trusted()[0].kernel.coef)
+
+def test_isolated_rows_that_are_left_out_bend_nothing_but_what_knows_the_labels():
+    isolated = np.arange(0, 400, 10)
+    plan, Z = plan_of(ROWS, IS_ANOMALY, True, isolation=LEFT_OUT, isolated=isolated)
+    others = np.setdiff1d(np.arange(460), isolated)
+    of_all = learnt_of(plan, Z, TARGET, isolated=isolated)
+    of_others = learnt_of(plan, Z[others], TARGET[others])
+    assert term_of(plan, NormalityTerm) is None
+    for kind in (KernelTerm, SurpriseTerm):
+        parts, expected = (
+            np.concatenate([a.ravel() for s in (x.symmetric, x.by_class, x.totals) for a in s.values()])
+            for x in (learnt.of_terms[kind.name] for learnt in (of_all, of_others))
+        )
+        assert_allclose(parts, expected)
+    votes = of_all.of_terms["vote"].by_class["leaves"]
+    assert_allclose(votes.sum(axis=0), [400 * CONFIG.n_trees, 60 * CONFIG.n_trees])
+
+
+@pytest.mark.parametrize(
+    ("isolation", "with_anomalies", "differs"),
+    [
+        (KEPT, False, False),
+        (KEPT, True, True),
+        (WEIGHED, False, True),
+        (WEIGHED, True, True),
+        (LEFT_OUT, False, False),
+        (LEFT_OUT, True, False),
+    ],
+)
+def test_normality_is_chosen_where_the_kernel_learns_other_rows_too(
+    isolation, with_anomalies, differs
+):
+    n = 460 if with_anomalies else 400
+    plan, _ = plan_of(ROWS[:n], IS_ANOMALY[:n], isolation=isolation)
+    assert (term_of(plan, NormalityTerm) is not None) == differs
 
 
 def test_leaves_vote_by_their_share_of_anomalies_and_where_rows_are_doubted_by_a_balanced_one():
@@ -194,7 +254,9 @@ def test_terms_are_the_same_where_the_same_sums_give_the_same_score():
     for kind, term in terms.items():
         assert [other for other in again if term.is_same(again[other])] == [kind]
     kernel, ellipsoid = terms[KernelTerm], terms[EllipsoidTerm].ellipsoid
-    trees = terms[VotesTerm].trees
+    trees, near = terms[VotesTerm].trees, terms[NearestTerm].neighbourhood
+    found = terms[SurpriseTerm].predictions
+    tail = found.whole
     assert kernel.is_same(replace(kernel, max_landmarks=kernel.max_landmarks + 1))
     for term, change in (
         (VotesTerm, {"weight": 0.7}),
@@ -203,6 +265,10 @@ def test_terms_are_the_same_where_the_same_sums_give_the_same_score():
         (KernelTerm, {"landmarks": kernel.landmarks + 1}),
         (KernelTerm, {"kernel": Laplacian(gamma=3.0, powers=(1,))}),
         (EllipsoidTerm, {"ellipsoid": replace(ellipsoid, weight=1 + ellipsoid.weight)}),
+        (NormalityTerm, {"weight": 0.7}),
+        (NearestTerm, {"weight": 0.7}),
+        (NearestTerm, {"neighbourhood": replace(near, handicap=near.handicap + 1)}),
+        (SurpriseTerm, {"predictions": replace(found, whole=replace(tail, slopes=2 * tail.slopes))}),
     ):
         assert not terms[term].is_same(replace(terms[term], **change))
 

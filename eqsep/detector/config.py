@@ -139,7 +139,13 @@ class Config:
     @classmethod
     def fast(cls) -> Self:
         """Few landmarks and trees, for tests and examples where precision does not matter."""
-        return cls(n_landmarks=200, n_trees=10, n_trees_per_fold=8)
+        return cls(
+            n_landmarks=200,
+            n_trees=10,
+            n_trees_per_fold=8,
+            n_references=500,
+            n_surprise_trees=20,
+        )
 
     @contextmanager
     def as_default(self) -> Iterator[Self]:

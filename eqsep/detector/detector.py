@@ -442,7 +442,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def _check_plan(self, plan: Plan, config: Config) -> None:
         """Refuse parameters that a given plan contradicts."""
-        kernel, doubted, windows = plan.kernel, plan.labels.doubted, plan.windows
+        kernel, windows = plan.kernel, plan.windows
         if self.window is not None and (windows is None or windows.length != self.window):
             raise UserError(
                 f"Windows of {self.window} rows contradict the plan, which has others or none: "
@@ -454,18 +454,20 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             expected = f"{kernel.max_landmarks}, as in the plan, or left out"
             raise ParameterError("n_landmarks", expected=expected, got=self.n_landmarks)
         if self.bandwidth is not None:
-            asked = kernel_over(kernel.landmarks, config=config.for_rows(doubted=doubted))
+            asked = kernel_over(kernel.landmarks, config=config.for_rows(doubted=plan.labels.doubted))
             planned = self.bandwidth * float(asked.gamma) / float(kernel.kernel.gamma)
             if not math.isclose(self.bandwidth, planned, rel_tol=1e-3):
                 expected = f"{planned:.4g}, as in the plan, or left out"
                 raise ParameterError("bandwidth", expected=expected, got=self.bandwidth)
-        taken = "doubted" if doubted else "trusted"
-        if self.unlabelled not in ("auto", taken):
+        if self.unlabelled not in ("auto", plan.labels.trust):
+            taken = "nobody has looked at them"
+            if plan.labels.trust != "auto":
+                taken = f"they are {plan.labels.trust}"
             raise UserError(
-                f"Rows are to be {self.unlabelled}, and they are {taken} in the plan: that is "
-                f"settled at the first fit.",
+                f"Rows are to be {self.unlabelled}, and {taken} in the plan: that is settled at "
+                f"the first fit.",
                 hint=f"Leave out unlabelled=, or fit the detector that plan is from again, with "
-                f"unlabelled={self.unlabelled!r} and labelled anomalies.",
+                f"unlabelled={self.unlabelled!r}.",
                 topic="contrary_trust",
             )
 

@@ -53,7 +53,7 @@ def check_time(
     def rates_between(first: int, last: int) -> np.ndarray:
         known = anomalous[time[anomalous] < np.median(time[normal[block == first]])]
         places = np.concatenate([normal[block < first], known])
-        before, own = timed.take(places), replace(labels, code=labels.code[places])
+        before, own = timed.take(places), labels.take(places)
         after = timed.take(normal[(block >= first) & (block < last)])
         return _rates_after(before, own, after, small, chance, rate=rate, like=plan)
 

@@ -406,7 +406,10 @@ def gather(
     judged: bool = False,
     backend: Backend = NUMPY,
 ) -> Evidence:
-    """The evidence in an aligned table; rows `judged` because of an alarm are never held out."""
+    """The evidence in an aligned table.
+
+    Rows `judged` because of an alarm are never held out, nor isolated: somebody has looked at them.
+    """
     rows = plan.encoder.encode(table)
     holdout = replace(plan.holdout, bound=0, anomaly_bound=0) if judged else plan.holdout
     split = holdout.split(table, labels, encoder=plan.encoder)
@@ -422,7 +425,9 @@ def gather(
         in_groups=plan.holdout.grouping is not None,
         weight=weight[held],
     )
-    isolated = plan.isolated(rows[learnt], labels.take(learnt))
+    isolated = np.zeros(len(learnt), dtype=bool)
+    if not judged:
+        isolated = plan.isolated(rows[learnt], labels.take(learnt))
     rows, code, weight, hashes = (p[learnt] for p in (rows, code, weight, split.hashes))
     target = np.zeros((len(code), len(kinds)))
     target[np.arange(len(code)), code] = 1.0

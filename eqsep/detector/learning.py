@@ -203,7 +203,12 @@ def _scheme(summary: Summary, settings: FitSettings) -> LabelScheme:
     if settings.plan is None:
         return scheme
     settled = settings.plan.labels
-    return replace(scheme, isolation=settled.isolation, isolated_share=settled.isolated_share)
+    return replace(
+        scheme,
+        isolation=settled.isolation,
+        isolated_share=settled.isolated_share,
+        isolates_labelled=settled.isolates_labelled,
+    )
 
 
 def _check_order(

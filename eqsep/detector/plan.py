@@ -36,7 +36,8 @@ class LabelScheme(schemas.Kept):
     doubted: bool  # whether rows learnt as normal may be anomalies
     unlabelled_weight: float  # of a row without a label, where it does not count as normal
     isolation: str  # what becomes of isolated rows without a label: kept, weighed or left out
-    isolated_share: float  # of rows without a label, that are isolated
+    isolated_share: float  # of these rows, that are isolated
+    isolates_labelled: bool  # whether isolated rows labelled normal are treated alike
 
     SCHEMAS: ClassVar = {
         "normal": schemas.either(schemas.NONE, schemas.LABEL),
@@ -45,6 +46,7 @@ class LabelScheme(schemas.Kept):
         "unlabelled_weight": schemas.POSITIVE,
         "isolation": schemas.word(KEPT, WEIGHED, LEFT_OUT),
         "isolated_share": schemas.NOT_NEGATIVE,
+        "isolates_labelled": schemas.FLAG,
     }
 
     @classmethod
@@ -83,18 +85,27 @@ class LabelScheme(schemas.Kept):
             unlabelled_weight=1.0 if doubted and not is_normal else float(config.unlabelled_weight),
             isolation=isolation if share else KEPT,
             isolated_share=float(share),
+            isolates_labelled=bool(share) and isolation == LEFT_OUT and is_normal,
         )
 
     @property
     def doubts_calibration(self) -> bool:
         """Whether rows that set the threshold may be anomalies."""
-        return self.isolation != KEPT and self.unlabelled_is_normal
+        return (self.doubted or self.isolation != KEPT) and self.unlabelled_is_normal
+
+    @property
+    def trust(self) -> str:
+        """What `unlabelled` the reading is that of; "auto" where isolated rows are weighed."""
+        if self.doubted or self.isolation == LEFT_OUT:
+            return "doubted"
+        return "auto" if self.isolation == WEIGHED else "trusted"
 
     def may_be_isolated(self, labels: RowLabels) -> np.ndarray:
         """Which rows nobody has looked at, so that they may be left out as isolated ones."""
         if self.isolation == KEPT:
             return np.zeros(len(labels.code), dtype=bool)
-        return np.asarray(labels.code <= 0 if self.unlabelled_is_normal else labels.code < 0)
+        unseen = labels.is_unlabelled
+        return unseen | (labels.code == 0) if self.isolates_labelled else unseen
 
     def read(self, y: Any, *, n_rows: int, known: RowLabels | None = None) -> RowLabels:
         """The labels of rows; `known` are those of earlier ones."""

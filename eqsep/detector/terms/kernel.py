@@ -22,6 +22,7 @@ from eqsep.detector.terms.term import (
 from eqsep.engine.backends import NUMPY, Backend, LandmarkMap
 from eqsep.engine.kernels import Laplacian
 from eqsep.engine.nystroem import KernelMap, Report, Statistics, choose_landmarks, solve_ridge
+from eqsep.progress import reporter
 from eqsep.tables.encoder import Encoder, Packing
 
 _MIDDLE_POWER = 4  # the power of the kernel that has the bandwidth of the config
@@ -70,7 +71,8 @@ class KernelTerm(Term, WithoutCaches):
 
     def accumulate(self, rows: RowsToSum) -> Sums:
         """G = Σ w k kᵀ and r = Σ w t k, a column per class."""
-        if self.leaves_out and rows.isolated.any():
+        if self.leaves_out and (left_out := int(rows.isolated.sum())):
+            reporter("rows")(left_out)
             rows = rows.take(np.flatnonzero(~rows.isolated))
         sums = self.statistics(rows)
         return Sums(symmetric={"gram": sums.gram}, by_class={"moment": sums.moment})
