@@ -41,16 +41,23 @@ def test_a_fast_config_differs_in_the_number_of_rows_and_trees_alone():
 
 def test_where_rows_are_doubted_the_values_for_these_stand_in_for_their_namesakes():
     config = Config(bandwidth=1.0, doubted_bandwidth=3.0, vote_weight=0.5, doubted_vote_weight=2.0)
-    assert config.for_rows(doubted=False) is config
+    assert config.for_rows(doubted=False) == config
     doubted = config.for_rows(doubted=True)
     assert (doubted.bandwidth, doubted.vote_weight) == (3.0, 2.0)
     assert doubted.min_leaf == config.doubted_min_leaf
-    assert doubted.ellipsoid_step == config.doubted_ellipsoid_step
+    assert doubted.excess_weight == config.doubted_excess_weight
     assert doubted.nearest_weight == config.doubted_nearest_weight
     assert doubted.surprise_weight == config.doubted_surprise_weight
     assert doubted.isolated_share == config.isolated_share != config.doubted_isolated_share
     assert doubted.alpha == config.alpha
     assert doubted.for_rows(doubted=True) == doubted
+
+
+def test_without_a_labelled_anomaly_the_values_for_that_stand_in():
+    config = Config(nearest_weight=0.3, unlabelled_nearest_weight=0.7)
+    assert config.for_rows(doubted=False, labelled=False).nearest_weight == 0.7
+    assert config.for_rows(doubted=False, labelled=False).bandwidth == config.bandwidth
+    assert config.for_rows(doubted=True, labelled=False) == config.for_rows(doubted=True)
 
 
 def test_a_file_keeps_every_number():

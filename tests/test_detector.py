@@ -11,13 +11,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 from summed import term_of
 
 from eqsep import Detector, load_model
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
-from eqsep.detector.terms import LikenessTerm, VotesTerm
+from eqsep.detector.terms import (
+    EllipsoidTerm,
+    LikenessTerm,
+    NearestTerm,
+    NormalityTerm,
+    SurpriseTerm,
+    VotesTerm,
+)
 from eqsep.detector.terms.term import EncodedRows
 from eqsep.engine.backends import NUMPY
 from eqsep.labels import UNLABELLED, read_row_labels
@@ -235,23 +242,32 @@ def test_kinds_and_numbers_are_the_same_problem(rows):
 
 @pytest.mark.parametrize("unlabelled", ["trusted", "doubted"])
 def test_above_one_is_as_odd_as_below(rows, unlabelled):
-    """The score is the distance of f from 1 or the trees' vote, and what adds to it."""
+    """The score has the root of the distance of f from 1, and of h, and what adds to it."""
     detector = cheap(unlabelled=unlabelled).fit(rows, KINDS)
     some = np.concatenate([np.random.default_rng(1).normal(size=(500, 2)), rows[-50:]])
-    plan, Z, alike = detector.plan_, detector.plan_.encode(some), np.zeros(len(some))
+    plan, Z = detector.plan_, detector.plan_.encode(some)
     score, votes = detector.model_.score, term_of(plan, VotesTerm)
     k = plan.kernel.numpy_map.features(Z).astype(float)
     f = k @ detector.coef_[:, 0]
     assert (f > 1).any()
-    if (likeness := term_of(plan, LikenessTerm)) is not None:
-        alike = likeness.weight * np.clip(k @ score.functions["likeness"].coef, 0, 1.5)
+    expected = np.sqrt(np.abs(1 - f))
+    if unlabelled == "doubted":
+        alike = np.clip(k @ score.functions["likeness"].coef, 0, 1.5)
+        assert (alike > 1e-3).any()
+        expected += term_of(plan, LikenessTerm).weight * alike
+    else:
+        h = k @ score.functions["normality"].coef
+        part = term_of(plan, NormalityTerm).weight
+        expected = (1 - part) * expected + part * np.sqrt(np.abs(1 - h))
     leaves = votes.trees.leaves(votes.seen(EncodedRows(Z, plan.encoder.pack, NUMPY)))
     vote = score.functions["vote"].leaf_votes[leaves].mean(axis=1)
-    least = np.maximum(np.abs(1 - f), vote) if unlabelled == "trusted" else np.abs(1 - f)
-    parts = [least, alike, score.values(Z)["excess"], votes.weight * vote]
     assert (vote > 0.1).any()
-    assert (alike > 1e-3).any() == (unlabelled == "doubted")
-    assert_allclose(detector.score_samples(some), np.sum(parts, axis=0), atol=1e-5)
+    expected += votes.weight * vote
+    values = score.values(Z)
+    for kind in (EllipsoidTerm, NearestTerm, SurpriseTerm):
+        if (term := term_of(plan, kind)) is not None:
+            expected += term.weight * values[term.name]
+    assert_allclose(detector.score_samples(some), expected, atol=1e-3)  # roots of single precision
 
 
 def test_g_is_the_balanced_regression_of_labelled_anomalies(rows):
@@ -260,9 +276,11 @@ def test_g_is_the_balanced_regression_of_labelled_anomalies(rows):
     plan = detector.plan_
     hashes = plan.holdout.hashes(plan.align(rows), encoder=plan.encoder)
     held = (hashes < plan.holdout.bound) & (KINDS == "normal")
-    k = plan.kernel.numpy_map.features(plan.encode(rows[~held])).astype(float)
-    is_anomaly = (KINDS[~held] != "normal").astype(float)
-    n, m = (is_anomaly == 0).sum(), (is_anomaly == 1).sum()
+    isolated = plan.isolation(plan.encoder.pack(plan.encode(rows))) & (KINDS == "normal")
+    learnt = ~held & ~isolated
+    k = plan.kernel.numpy_map.features(plan.encode(rows[learnt])).astype(float)
+    is_anomaly = (KINDS[learnt] != "normal").astype(float)
+    n, m = (~held & (KINDS == "normal")).sum(), is_anomaly.sum()
     ridge = Ridge(alpha=max(300 / m, 1.0), fit_intercept=False)
     ridge.fit(k, is_anomaly, sample_weight=np.where(is_anomaly == 1, n / m, 1.0))
     assert_allclose(
@@ -298,14 +316,39 @@ def test_rows_without_a_label_do_not_calibrate(rows):
     assert_allclose(detector.model_.evidence.weight[0], weight)
 
 
-def test_without_any_label_all_rows_are_normal(rows):
+def test_without_any_label_trusted_rows_are_as_if_labelled_normal(rows):
     normal = rows[KINDS == "normal"]
-    alone = cheap().fit(normal)
-    assert alone.model_.plan.labels.unlabelled_is_normal
-    assert alone.kinds_ == ()
-    labelled = cheap().fit(normal, np.zeros(len(normal)))
-    assert_array_equal(alone.score_samples(rows), labelled.score_samples(rows))
-    assert alone.predict([[0.0, 0.0], [9.0, 9.0]]).tolist() == [0, 1]
+    trusted, labelled = cheap(unlabelled="trusted"), cheap()
+    trusted.fit(normal)
+    assert trusted.model_.plan.labels.unlabelled_is_normal
+    assert trusted.kinds_ == ()
+    labelled.fit(normal, np.zeros(len(normal)))
+    assert_array_equal(trusted.score_samples(rows), labelled.score_samples(rows))
+    assert trusted.threshold_ == labelled.threshold_
+    assert trusted.predict([[0.0, 0.0], [9.0, 9.0]]).tolist() == [0, 1]
+    assert not trusted.model_.promises_at_most
+
+
+def test_where_nobody_has_looked_hidden_anomalies_count_less_than_in_trusted_rows(rows):
+    """And the promise is a bound, which clean rows do not exceed either."""
+    rng = np.random.default_rng(0)
+    hidden = rng.normal((7, -7), 0.3, size=(12, 2))
+    mixed = np.vstack([rows[KINDS == "normal"], hidden])
+    unseen, trusted = cheap().fit(mixed), cheap(unlabelled="trusted").fit(mixed)
+    assert unseen.model_.promises_at_most
+    areas = [
+        roc_auc_score(np.arange(len(mixed)) >= len(mixed) - 12, d.score_samples(mixed))
+        for d in (unseen, trusted)
+    ]
+    assert areas[0] > areas[1]
+    rates = [
+        cheap(random_state=seed, false_alarm_rate=0.05)
+        .fit(rng.normal(size=(600, 2)))
+        .predict(rng.normal(size=(4000, 2)))
+        .mean()
+        for seed in range(8)
+    ]
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.015)
 
 
 def test_anomalies_beside_unlabelled_rows_are_enough(rows):
@@ -424,9 +467,9 @@ def test_far_rows_are_alarms_in_every_direction():
         )
         assert detector.predict(far).all()
         values = detector.model_.score.values(detector.plan_.encode(far))
-        votes = term_of(detector.plan_, VotesTerm).weight * values["vote"]
-        beyond = detector.score_samples(far) - votes - values["excess"]
-        assert_allclose(beyond, 1, atol=0.04)
+        assert_allclose(values["residual"], 1, atol=0.04)
+        assert_allclose(values["normality"], 1, atol=0.2)
+        assert (values["nearest"] > 3).all()
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)
     assert detector.predict(infinite).all()
 

@@ -170,7 +170,7 @@ def test_a_new_kind_becomes_a_seen_one():
     # Landmarks near what is new: without any, nothing could tell it from other new things.
     more = np.vstack([X, leak[:15]]), np.append(y, ["leak"] * 15)
     landmarks = quick(n_landmarks=1000, config=Config()).fit(*more)
-    detector = like(landmarks.plan_).fit(X, y)
+    detector = like(landmarks.plan_, false_alarm_rate=0.02).fit(X, y)
     fresh = rng.normal((0, -9), size=(50, 2))
     assert set(detector.predict_kind(fresh)) == {"unseen"}
     detector.partial_fit(leak, ["leak"] * 30)

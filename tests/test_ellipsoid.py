@@ -12,7 +12,7 @@ from eqsep.datasets import make_process
 from eqsep.detector.terms import EllipsoidTerm
 from eqsep.detector.terms.term import EncodedRows
 from eqsep.engine.backends import NUMPY
-from eqsep.engine.ellipsoid import MOST_WEIGHT, Ellipsoid, along
+from eqsep.engine.ellipsoid import Ellipsoid, along
 
 
 def together(n, *, noise=0.1, seed=0):
@@ -33,7 +33,7 @@ def along_of(ellipsoid, rows):
 def excess_of(ellipsoid, rows):
     """What the term over this ellipsoid says of rows."""
     columns = np.arange(rows.shape[1])
-    term = EllipsoidTerm(ellipsoid=ellipsoid, columns=columns, weight=ellipsoid.weight)
+    term = EllipsoidTerm(ellipsoid=ellipsoid, columns=columns, weight=0.1)
     return term.solve(None)(EncodedRows(rows, None, NUMPY), None)
 
 
@@ -79,10 +79,9 @@ def test_the_farther_the_more_without_an_end():
 
 def test_columns_that_have_nothing_to_do_with_each_other_count_next_to_nothing():
     apart = np.random.default_rng(0).normal(size=(2000, 4))
-    assert ellipsoid_of(apart).weight < MOST_WEIGHT / 100
-    assert ellipsoid_of(together(2000)).weight == MOST_WEIGHT
-    loosely = ellipsoid_of(together(2000, noise=1.5)).weight
-    assert MOST_WEIGHT / 20 < loosely < MOST_WEIGHT
+    assert ellipsoid_of(apart).trust < 0.01
+    assert ellipsoid_of(together(2000)).trust == 1
+    assert 0.05 < ellipsoid_of(together(2000, noise=1.5)).trust < 1
 
 
 def test_heavy_tails_count_less_than_gaussian_ones():
@@ -90,7 +89,7 @@ def test_heavy_tails_count_less_than_gaussian_ones():
     level = rng.standard_t(df=2, size=(4000, 1))
     heavy = level + 0.3 * rng.standard_t(df=2, size=(4000, 6))
     light = rng.normal(size=(4000, 1)) + 0.3 * rng.normal(size=(4000, 6))
-    assert ellipsoid_of(heavy).weight < ellipsoid_of(light).weight / 2
+    assert ellipsoid_of(heavy).trust < ellipsoid_of(light).trust / 2
 
 
 @pytest.mark.parametrize(

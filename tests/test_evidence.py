@@ -13,13 +13,20 @@ from eqsep.detector.evidence import (
     gather,
 )
 from eqsep.detector.holdout import NO_GROUPS, Population
+from eqsep.detector.isolation import WEIGHED
 from eqsep.detector.plan import LabelScheme, Plan
 from eqsep.errors import UserError
 from eqsep.labels import read_row_labels
 from eqsep.tables.reading import read_table
 
 READING = LabelScheme(
-    normal=None, unlabelled_is_normal=False, doubted=False, unlabelled_weight=0.01
+    normal=None,
+    unlabelled_is_normal=False,
+    doubted=False,
+    unlabelled_weight=0.01,
+    isolation=WEIGHED,
+    isolated_share=0.2,
+    isolates_labelled=True,
 )
 CONFIG = Config(n_landmarks=40, n_trees=5, bandwidth=1.0)
 PLACES = {"normal": (0, 0), "leak": (6, 0), "crack": (0, -6)}
@@ -51,7 +58,7 @@ def sums_by_kind(evidence):
     for sums in evidence.sums:
         parts += [*sums.symmetric.values(), *sums.totals.values()]
         parts += [array[..., columns] for array in sums.by_class.values()]
-    assert len(parts) == 4  # the matrix and the moment of the kernel, and the leaves
+    assert len(parts) == 7  # matrix and moment of residual and normality, and leaves of two terms
     return parts
 
 

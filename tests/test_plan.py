@@ -33,9 +33,7 @@ def cheap(**parameters):
 # ------------------------------------------------------------------------ how labels are read
 
 
-SHARES = Config(
-    isolated_share=0.1, unlabelled_isolated_share=0.2, doubted_isolated_share=0.3
-)  # of isolated rows: where anomalies are labelled, where nobody has looked, where rows are doubted
+SHARES = Config(isolated_share=0.1, doubted_isolated_share=0.3)
 
 
 def reading(is_normal, *, doubted=False, weight=0.01, isolation=KEPT, share=0.0, labelled=False):
@@ -51,7 +49,7 @@ def reading(is_normal, *, doubted=False, weight=0.01, isolation=KEPT, share=0.0,
 
 
 ALL_NORMAL, LITTLE = reading(True), reading(False)
-NOBODY_LOOKED = reading(True, isolation=WEIGHED, share=0.2)
+NOBODY_LOOKED = reading(True, isolation=WEIGHED, share=0.1)
 DOUBTED = reading(True, doubted=True, isolation=LEFT_OUT, share=0.1, labelled=True)
 IN_FULL = reading(False, doubted=True, weight=1.0, isolation=LEFT_OUT, share=0.1)
 NO_KIND = reading(True, isolation=LEFT_OUT, share=0.3, labelled=True)

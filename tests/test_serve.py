@@ -518,7 +518,7 @@ def test_every_learnt_array_changes_the_digest_of_a_model(detector, unlabelled):
     evidence, plan, score = model.evidence, model.plan, model.score
     (kernel, *terms), functions = plan.terms, score.functions
     solved = [name for name, function in functions.items() if "coef" in function.state()]
-    assert solved == ["residual"] + ["likeness"] * (unlabelled == "doubted")
+    assert solved == ["residual", "likeness" if unlabelled == "doubted" else "normality"]
     landmarks = replace(kernel, landmarks=kernel.landmarks + 1)
     changed = [
         replace(model, score=replace(score, functions={**functions, name: other}))
@@ -533,7 +533,8 @@ def test_every_learnt_array_changes_the_digest_of_a_model(detector, unlabelled):
     ]
     n_sums = sum(len(sums.shapes()) for sums in evidence.sums)
     assert len(others) == len(solved) + n_sums + 2
-    assert n_sums == 3 + (unlabelled == "doubted")  # with the leaves, which give the votes
+    # Matrix and moment, leaves of votes and of surprise; of likeness a matrix, of normality both.
+    assert n_sums == 4 + (1 if unlabelled == "doubted" else 2)
     assert len({ledgers.digest(one) for one in [model, *others]}) == 1 + len(others)
     assert ledgers.digest(replace(model)) == ledgers.digest(model)
 

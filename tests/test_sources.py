@@ -21,8 +21,7 @@ from eqsep.detector.evidence import gather
 from eqsep.detector.holdout import n_held_out
 from eqsep.detector.sources import RowsInMemory, Tally, summed
 from eqsep.detector.terms import EllipsoidTerm
-from eqsep.detector.terms.term import EncodedRows, Sums
-from eqsep.engine.backends import NUMPY
+from eqsep.detector.terms.term import Sums
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.errors import UserError
 from eqsep.labels import read_row_labels
@@ -503,14 +502,10 @@ def test_the_ellipsoid_of_rows_that_count_twice_is_that_of_rows_twice():
     times, rng = RNG.integers(1, 5, size=400), np.random.RandomState(0)
     weighted = Ellipsoid.of(rows, rng, times.astype(float))
     repeated, plain = (Ellipsoid.of(r, rng) for r in (np.repeat(rows, times, axis=0), rows))
-    new = RNG.normal(size=(50, 4))
-    some = EncodedRows(new, None, NUMPY)
-    found, wanted = (
-        EllipsoidTerm(ellipsoid=one, columns=np.arange(new.shape[1])).solve(None)(some, None)
-        for one in (weighted, repeated)
-    )
-    assert_allclose(found, wanted, rtol=1e-6)
-    assert_allclose([weighted.edge, weighted.tail], [repeated.edge, repeated.tail])
+    for name in ("centre", "axes", "heaviness", "trust"):
+        found, expected = getattr(weighted, name), getattr(repeated, name)
+        assert_allclose(np.abs(found), np.abs(expected), rtol=1e-6, err_msg=name)  # axes turn round
+    assert_allclose(weighted.tail.knots, repeated.tail.knots, atol=0.2)  # of halves by chance
     assert not np.allclose(plain.centre, repeated.centre)
 
 

@@ -26,8 +26,15 @@ def test_the_tail_rises_without_an_end():
 
 
 def test_both_knots_are_quantiles_and_the_second_halves_the_rows():
-    usual, edge = np.quantile(VALUES, [USUAL, EDGE], axis=0)
+    usual, edge = np.quantile(VALUES, [USUAL, EDGE], axis=0, method="inverted_cdf")
     assert_allclose(TAIL(np.stack([usual, edge])), [[0, 0], [np.log10(2)] * 2], atol=1e-12)
+
+
+def test_rows_that_count_twice_are_two():
+    weight = RNG.integers(0, 5, size=len(VALUES))
+    weighted, repeated = Tail.of(VALUES, weight.astype(float)), Tail.of(VALUES.repeat(weight, axis=0))
+    assert_allclose(weighted(SOME), repeated(SOME))
+    assert_allclose(Tail.of(VALUES, weight / 1e6)(SOME), weighted(SOME))
 
 
 @pytest.mark.parametrize("values", [np.zeros((30, 1)), np.full((1, 1), 5.0), np.eye(20)[:, :1]])

@@ -73,7 +73,7 @@ class Ellipsoid(Kept):
         return cls(
             centre=centre,
             axes=axes,
-            tail=Tail.of(np.log(_of_other_half(rows, rng, weight, distance))[:, None]),
+            tail=_tail_of_other_half(rows, rng, weight, distance),
             heaviness=heaviness,
             trust=min(max(explained, 0.0) / _FULL_TRUST * min(1.0, 1 / heaviness), 1.0),
         )
@@ -110,14 +110,21 @@ def _distance(rows: np.ndarray, centre: np.ndarray, axes: np.ndarray) -> np.ndar
     return np.asarray(np.maximum(distance, SMALLEST))
 
 
-def _of_other_half(
+def _tail_of_other_half(
     rows: np.ndarray, rng: np.random.RandomState, weight: np.ndarray | None, distance: np.ndarray
-) -> np.ndarray:
-    """The distances of half of the rows by the ellipsoid of the other half, or as they are."""
+) -> Tail:
+    """The tail of half of the rows by the ellipsoid of the other half, or of the `distance`."""
     order = rng.permutation(len(rows))
     one, other = order[: len(rows) // 2], order[len(rows) // 2 :]
-    found = _axes(rows[one], None if weight is None else weight[one])
-    return distance if found is None else _distance(rows[other], *found[:2])
+    found = None
+    if weight is None or weight[one].any():
+        found = _axes(rows[one], None if weight is None else weight[one])
+    if found is None:
+        other = order
+        distance = distance[order]
+    else:
+        distance = _distance(rows[other], *found[:2])
+    return Tail.of(np.log(distance)[:, None], None if weight is None else weight[other])
 
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

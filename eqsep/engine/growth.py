@@ -7,7 +7,7 @@ import numpy as np
 from eqsep.engine.trees import Trees
 
 _CANDIDATES = 6  # splits of a node that are compared
-_LEAST = 5  # rows on either side of a split
+_MIN_ROWS_OF_SIDE = 5  # rows on either side of a split
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _gini(
     counts = counts.reshape(len(node), n_nodes, 2, n_bins).astype(float)
     total = counts.sum(axis=3)
     purity = ((counts**2).sum(axis=3) / np.maximum(total, 1)).sum(axis=2)
-    return np.where(total.min(axis=2) >= _LEAST, purity, -1.0)
+    return np.where(total.min(axis=2) >= _MIN_ROWS_OF_SIDE, purity, -1.0)
 
 
 def _joined(levels: list[_Level], sizes: np.ndarray | None) -> tuple[Trees, np.ndarray]:

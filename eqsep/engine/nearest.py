@@ -12,8 +12,8 @@ from eqsep.schemas import Kept, bounded
 
 _NEIGHBOURS = 10  # whose mean distance is what surrounds a row
 _ROWS_AT_ONCE = 128  # rows held as distances
-_FAR = 0.99  # of rows are nearer to others than the handicap
-_LEAST = 1e-9  # of a distance, so that it has a logarithm
+_SHARE_NEARER = 0.99  # of rows are nearer to others than the handicap
+_LEAST_DISTANCE = 1e-9  # of a distance, so that it has a logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +48,15 @@ class Neighbourhood(Kept):
             between = distances(rows[first : first + _ROWS_AT_ONCE])
             nearest = np.sort(np.partition(between, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
             around[first : first + _ROWS_AT_ONCE] = nearest.mean(axis=1)
-        scale = (1 / (around + max(2 * float(np.mean(around)), _LEAST))).astype(np.float32)
+        scale = (1 / (around + max(2 * float(np.mean(around)), _LEAST_DISTANCE))).astype(np.float32)
         alone, usual = np.empty(len(rows)), np.where(isolated, np.inf, 0).astype(np.float32)
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             scaled = distances(rows[first : first + _ROWS_AT_ONCE]) * scale + usual
             here = np.arange(len(scaled))
             scaled[here, first + here] = np.inf
             alone[first : first + _ROWS_AT_ONCE] = scaled.min(axis=1)
-        alone = np.maximum(alone[~isolated], _LEAST)
-        handicap = np.where(isolated, np.quantile(alone, _FAR), 0.0).astype(np.float32)
+        alone = np.maximum(alone[~isolated], _LEAST_DISTANCE)
+        handicap = np.where(isolated, np.quantile(alone, _SHARE_NEARER), 0.0).astype(np.float32)
         return cls(rows, scale, handicap), np.log(alone)
 
     def log_distance(self, rows: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ class Neighbourhood(Kept):
             out[some] = (scaled + self.handicap).min(axis=1)
 
         in_threads(fill, len(rows), steps=rows.size * len(self.rows), most=_ROWS_AT_ONCE)
-        return np.log(np.maximum(out, _LEAST))
+        return np.log(np.maximum(out, _LEAST_DISTANCE))
 
     def log_distance_of_tensor(self, rows: Any) -> Any:
         """The same of a tensor, on its device."""
@@ -82,7 +82,7 @@ class Neighbourhood(Kept):
             for some in rows.split(_ROWS_AT_ONCE)
         ]
         least = torch.cat(found) if found else rows[:, 0]
-        return least.double().clip(_LEAST).log()
+        return least.double().clip(_LEAST_DISTANCE).log()
 
     @cached_property
     def _distances(self) -> SparseManhattan:

@@ -21,7 +21,7 @@ _ROWS_OF_A_TREE, _DEPTH = 512, 6
 _ROWS_TO_JUDGE = 2000  # rows by which surprises are judged
 _PRIOR = 2.0  # rows that each leaf has beforehand, of all bins as they are in the tree
 _ROWS_AT_ONCE = 512
-_LEAST = 1e-6  # of a probability, so that it has a logarithm
+_LEAST_PROBABILITY = 1e-6  # of a probability, so that it has a logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,15 @@ class Predictions(Kept):
     }
 
     @classmethod
-    def of(cls, rows: np.ndarray, source: np.ndarray, *, n_trees: int, key: int) -> Self | None:
+    def of(
+        cls,
+        rows: np.ndarray,
+        source: np.ndarray,
+        *,
+        n_trees: int,
+        key: int,
+        weight: np.ndarray | None = None,
+    ) -> Self | None:
         """The predictions that normal rows teach; None if fewer than two columns vary."""
         rng = np.random.RandomState(key)
         bins = Bins.of(rows, source)
@@ -122,7 +130,8 @@ class Predictions(Kept):
             return None
         if bins.n_targets > _MOST_TARGETS:
             bins = bins.some(np.sort(rng.permutation(bins.n_targets)[:_MOST_TARGETS]))
-        rows = rows[rng.permutation(len(rows))[:_ROWS_TO_JUDGE]]
+        judged = rng.permutation(len(rows))[:_ROWS_TO_JUDGE]
+        rows, weight = rows[judged], None if weight is None else weight[judged]
         binned, target_of = bins(rows), np.full(rows.shape[1], -1)
         own = {int(source[c]): t for c, t in zip(bins.column, bins.target, strict=True)}
         for column, one in enumerate(source.tolist()):
@@ -142,10 +151,10 @@ class Predictions(Kept):
         nothing = Tail(np.zeros((2, 1)), np.zeros((2, 1)))
         found = cls(trees, bins, nothing, nothing)
         surprise = found._of_rows_left_out(rows, drawn)
-        tail = Tail.of(surprise)
+        tail = Tail.of(surprise, weight)
         found = replace(found, tail=tail)
         largest = np.sort(tail(surprise), axis=1)[:, -2:].mean(axis=1)
-        return replace(found, whole=Tail.of(largest[:, None]))
+        return replace(found, whole=Tail.of(largest[:, None], weight))
 
     def fits(self, *, n_columns: int) -> bool:
         """Whether rows of so many columns can be predicted."""
@@ -153,8 +162,8 @@ class Predictions(Kept):
         return (
             n >= 2
             and len(self.trees.root) % n == 0
-            and self.tail.knots.shape[1] == n
-            and self.whole.knots.shape[1] == 1
+            and self.tail.n_columns == n
+            and self.whole.n_columns == 1
             and self.trees.n_columns <= n_columns
             and int(self.bins.column.min(initial=0)) >= 0
             and int(self.bins.column.max(initial=0)) < n_columns
@@ -211,7 +220,7 @@ class Predictions(Kept):
     def surprise(self, probability: Any) -> Any:
         """How surprising each target is, as a tail.  (n, n_targets) -> (n, n_targets)"""
         xp = namespace(probability)
-        return self.tail(-xp.log(xp.clip(probability, min=_LEAST)))
+        return self.tail(-xp.log(xp.clip(probability, min=_LEAST_PROBABILITY)))
 
     def total(self, surprise: Any) -> Any:
         """The tail of the mean of the two largest of each row.  (n, n_targets) -> (n,)"""
@@ -251,4 +260,4 @@ class Predictions(Kept):
         of_target = is_out.reshape(n, *self._shape)
         counts = np.where(of_target.any(axis=2, keepdims=True), of_target, True)
         mean = (p.reshape(n, *self._shape) * counts).sum(axis=2) / counts.sum(axis=2)
-        return np.asarray(-np.log(np.maximum(mean, _LEAST)))
+        return np.asarray(-np.log(np.maximum(mean, _LEAST_PROBABILITY)))

@@ -25,20 +25,25 @@ class Tail(Kept):
     slopes: np.ndarray  # (2, ...): by how much
 
     SCHEMAS: ClassVar = {
-        "knots": bounded(2, None, dtype="float64"),
-        "slopes": bounded(2, None, dtype="float64"),
+        "knots": bounded(2, "k", dtype="float64"),
+        "slopes": bounded(2, "k", dtype="float64"),
     }
 
     @classmethod
-    def of(cls, values: np.ndarray) -> Self:
+    def of(cls, values: np.ndarray, weight: np.ndarray | None = None) -> Self:
         """The tail of each column of values of normal rows.  (n, k)"""
-        usual, edge = np.quantile(values, [USUAL, EDGE], axis=0)
+        usual, edge = _quantiles(values, [USUAL, EDGE], weight)
         edge = np.maximum(edge, usual + _NARROWEST)
-        beyond = values > edge
-        excess = np.where(beyond, values - edge, 0.0).sum(axis=0) / np.maximum(beyond.sum(0), 1)
+        beyond = np.where(values > edge, 1.0 if weight is None else weight[:, None], 0.0)
+        count = beyond.sum(axis=0)
+        excess = (beyond * (values - edge)).sum(axis=0) / np.where(count > 0, count, 1.0)
         first = np.log10((1 - USUAL) / (1 - EDGE)) / (edge - usual)
         second = 1 / np.log(10) / np.maximum(excess, _NARROWEST)
         return cls(np.stack([usual, edge]), np.stack([first, second - first]))
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.knots.shape[1])
 
     def __call__(self, values: Any) -> Any:
         """The tails of an array or a tensor.  (n, k) -> (n, k)"""
@@ -49,3 +54,14 @@ class Tail(Kept):
         )
         beyond = [xp.clip(values - knot, min=0.0) for knot in (low, high)]
         return beyond[0] * first + beyond[1] * more
+
+
+def _quantiles(values: np.ndarray, shares: list[float], weight: np.ndarray | None) -> np.ndarray:
+    """For each column, the least value with such a share of the rows up to it.  -> (n_shares, k)"""
+    found = []
+    for column in values.T:
+        order = np.argsort(column, kind="stable")
+        counted = np.cumsum(np.ones(len(order)) if weight is None else weight[order])
+        places = np.searchsorted(counted, np.multiply(shares, counted[-1]))
+        found.append(column[order][np.minimum(places, len(column) - 1)])
+    return np.stack(found, axis=1)

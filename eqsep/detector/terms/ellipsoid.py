@@ -66,7 +66,8 @@ class EllipsoidTerm(Term):
     def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
         del before
         term = cls.from_state(state, columns=encoder.deviations)
-        if len(term.ellipsoid.centre) != len(term.columns):
+        ellipsoid = term.ellipsoid
+        if len(ellipsoid.centre) != len(term.columns) or ellipsoid.tail.n_columns != 1:
             schemas.damaged("its ellipsoid does not have the numbers of its table")
         return term
 

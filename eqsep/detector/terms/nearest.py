@@ -21,7 +21,7 @@ from eqsep.engine.nearest import Neighbourhood
 from eqsep.engine.tails import Tail
 from eqsep.tables.encoder import Encoder
 
-_FEWEST = 20  # rows to measure distances to
+_MIN_REFERENCES = 20  # rows to measure distances to
 _MOST_VALUES = 2_000_000  # of the rows that are kept
 
 
@@ -54,11 +54,12 @@ class NearestTerm(Term):
         if len(places) > most:
             places = np.random.RandomState(first.key).permutation(places)[:most]
         isolated = first.isolated[places]
-        if (~isolated).sum() < _FEWEST or not config.nearest_weight:
+        if (~isolated).sum() < _MIN_REFERENCES or not config.nearest_weight:
             return None
         rows = np.ascontiguousarray(first.packed[places])
         neighbourhood, alone = Neighbourhood.of(rows, isolated)
-        tail = Tail.of(alone[:, None])
+        counts = None if first.weight is None else first.weight[places[~isolated]]
+        tail = Tail.of(alone[:, None], counts)
         return cls(neighbourhood=neighbourhood, tail=tail, weight=config.nearest_weight)
 
     def accumulate(self, rows: RowsToSum) -> Sums:
@@ -74,7 +75,8 @@ class NearestTerm(Term):
     def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
         del before
         term = cls.from_state(state)
-        if term.neighbourhood.rows.shape[1] != len(encoder.pack.first):
+        n_rows, n_columns = term.neighbourhood.rows.shape
+        if not n_rows or n_columns != len(encoder.pack.first) or term.tail.n_columns != 1:
             schemas.damaged("the rows that distances are measured to do not match its columns")
         return term
 

@@ -44,7 +44,13 @@ class SurpriseTerm(Term):
         if not (config.surprise_weight and config.n_surprise_trees):
             return None
         rows, source = first.packed[first.describing], first.encoder.source[pack.first]
-        predictions = Predictions.of(rows, source, n_trees=config.n_surprise_trees, key=first.key)
+        predictions = Predictions.of(
+            rows,
+            source,
+            n_trees=config.n_surprise_trees,
+            key=first.key,
+            weight=None if first.weight is None else first.weight[first.describing],
+        )
         if predictions is None:
             return None
         return cls(predictions=predictions, weight=config.surprise_weight, pack=pack)
