@@ -93,7 +93,7 @@ class Config:
     likeness_weight: float = 0.5
     likeness_ridge: float = 300.0
     normality_weight: float = 0.5
-    n_references: int = 5000
+    n_references: int = 2000
     nearest_weight: float = 0.12
     unlabelled_nearest_weight: float = 0.2
     doubted_nearest_weight: float = 0.08
