@@ -70,6 +70,18 @@ def test_depths_are_those_of_an_isolation_forest():
 
 
 def test_a_tree_of_equal_rows_is_a_leaf():
-    trees, depth = isolation_trees(np.zeros((50, 2), np.float32), np.random.RandomState(0), n=3, size=20)
+    trees, depth = isolation_trees(
+        np.zeros((50, 2), np.float32), np.random.RandomState(0), n=3, size=20
+    )
     assert trees.n_leaves == len(depth) == 3
     assert len(set(depth.tolist())) == 1
+
+
+def test_columns_that_hardly_vary_do_not_end_a_tree():
+    """As those of rare names, of which there may be many."""
+    rng = np.random.RandomState(0)
+    rows = np.column_stack([ROWS[:, :1], np.zeros((len(ROWS), 4), np.float32)])
+    rows[0, 0] = 20
+    trees, depth = isolation_trees(rows, rng, n=50, size=256)
+    assert trees.mean(rows, depth)[1:].mean() > 8
+    assert isolation_of(rows)(rows[:1]).all()

@@ -24,7 +24,9 @@ def brute(rows, others, isolated=NONE, k=10):
 
 def test_it_is_the_least_distance_in_units_of_what_surrounds_each_row():
     neighbourhood, alone = Neighbourhood.of(ROWS, NONE)
-    assert_allclose(np.exp(neighbourhood.log_distance(NEW)), brute(NEW, ROWS).min(axis=1), rtol=1e-5)
+    assert_allclose(
+        np.exp(neighbourhood.log_distance(NEW)), brute(NEW, ROWS).min(axis=1), rtol=1e-5
+    )
     others = brute(ROWS, ROWS)
     np.fill_diagonal(others, np.inf)
     assert_allclose(np.exp(alone), others.min(axis=1), rtol=1e-5)
@@ -36,12 +38,23 @@ def test_what_is_near_to_isolated_rows_alone_is_not_near():
     rows[ISOLATED] += 30
     neighbourhood, alone = Neighbourhood.of(rows, ISOLATED)
     assert len(alone) == 295
-    assert_allclose(neighbourhood.handicap[ISOLATED], np.quantile(np.exp(alone), 0.99), rtol=1e-5)
-    at_them, near_others = (np.exp(neighbourhood.log_distance(part)) for part in (rows[:5], rows[5:]))
-    assert (at_them >= np.quantile(np.exp(alone), 0.99) * 0.999).all()
+    far = np.quantile(np.exp(alone), 0.99)
+    assert_allclose(np.unique(neighbourhood.handicap), [0, far], rtol=1e-5)
+    at_them, near_others = (
+        np.exp(neighbourhood.log_distance(part)) for part in (rows[:5], rows[5:])
+    )
+    assert (at_them >= far * 0.999).all()
     assert_allclose(near_others, 1e-9)  # they are among the rows
     trusting, _ = Neighbourhood.of(rows, NONE)
     assert_allclose(np.exp(trusting.log_distance(rows[:5])), 1e-9)
+
+
+def test_where_a_row_is_near_enough_it_need_not_be_known_how_near():
+    neighbourhood, alone = Neighbourhood.of(ROWS, ISOLATED)
+    enough = float(np.quantile(alone, 0.5))
+    exact, quick = (neighbourhood.log_distance(NEW, enough=e) for e in (-np.inf, enough))
+    assert_array_equal(quick[exact > enough], exact[exact > enough])
+    assert (quick[exact <= enough] <= enough + 1e-6).all()
 
 
 def test_a_row_is_on_its_own_to_the_last_bit():

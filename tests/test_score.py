@@ -190,7 +190,9 @@ def test_isolated_rows_that_are_left_out_bend_nothing_but_what_knows_the_labels(
     assert term_of(plan, NormalityTerm) is None
     for kind in (KernelTerm, SurpriseTerm):
         parts, expected = (
-            np.concatenate([a.ravel() for s in (x.symmetric, x.by_class, x.totals) for a in s.values()])
+            np.concatenate(
+                [a.ravel() for s in (x.symmetric, x.by_class, x.totals) for a in s.values()]
+            )
             for x in (learnt.of_terms[kind.name] for learnt in (of_all, of_others))
         )
         assert_allclose(parts, expected)
@@ -269,7 +271,10 @@ def test_terms_are_the_same_where_the_same_sums_give_the_same_score():
         (NormalityTerm, {"weight": 0.7}),
         (NearestTerm, {"weight": 0.7}),
         (NearestTerm, {"neighbourhood": replace(near, handicap=near.handicap + 1)}),
-        (SurpriseTerm, {"predictions": replace(found, whole=replace(tail, slopes=2 * tail.slopes))}),
+        (
+            SurpriseTerm,
+            {"predictions": replace(found, whole=replace(tail, slopes=2 * tail.slopes))},
+        ),
     ):
         assert not terms[term].is_same(replace(terms[term], **change))
 

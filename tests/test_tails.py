@@ -32,7 +32,10 @@ def test_both_knots_are_quantiles_and_the_second_halves_the_rows():
 
 def test_rows_that_count_twice_are_two():
     weight = RNG.integers(0, 5, size=len(VALUES))
-    weighted, repeated = Tail.of(VALUES, weight.astype(float)), Tail.of(VALUES.repeat(weight, axis=0))
+    weighted, repeated = (
+        Tail.of(VALUES, weight.astype(float)),
+        Tail.of(VALUES.repeat(weight, axis=0)),
+    )
     assert_allclose(weighted(SOME), repeated(SOME))
     assert_allclose(Tail.of(VALUES, weight / 1e6)(SOME), weighted(SOME))
 

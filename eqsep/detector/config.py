@@ -93,11 +93,11 @@ class Config:
     likeness_weight: float = 0.5
     likeness_ridge: float = 300.0
     normality_weight: float = 0.5
-    n_references: int = 5000
+    n_references: int = 2000
     nearest_weight: float = 0.12
     unlabelled_nearest_weight: float = 0.2
     doubted_nearest_weight: float = 0.08
-    n_surprise_trees: int = 200
+    n_surprise_trees: int = 80
     surprise_weight: float = 0.03
     unlabelled_surprise_weight: float = 0.02
     doubted_surprise_weight: float = 0.01

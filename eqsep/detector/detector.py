@@ -454,7 +454,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
             expected = f"{kernel.max_landmarks}, as in the plan, or left out"
             raise ParameterError("n_landmarks", expected=expected, got=self.n_landmarks)
         if self.bandwidth is not None:
-            asked = kernel_over(kernel.landmarks, config=config.for_rows(doubted=plan.labels.doubted))
+            config = config.for_rows(doubted=plan.labels.doubted)
+            asked = kernel_over(kernel.landmarks, config=config)
             planned = self.bandwidth * float(asked.gamma) / float(kernel.kernel.gamma)
             if not math.isclose(self.bandwidth, planned, rel_tol=1e-3):
                 expected = f"{planned:.4g}, as in the plan, or left out"
