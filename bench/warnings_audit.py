@@ -348,12 +348,6 @@ def ten_labels(rows: Rows, rng: np.random.Generator) -> Trial:
     return Trial(train=train, fresh=fresh, y=train.kind.astype(object), reported=True)
 
 
-def no_anomaly_to_doubt_by(rows: Rows, rng: np.random.Generator) -> Trial:
-    trial = no_labels(rows, rng)
-    settings = {"unlabelled": "doubted"}
-    return replace(trial, settings=settings, due=("UnusedDoubtWarning",), reported=False)
-
-
 def learnt_twice(rows: Rows, rng: np.random.Generator) -> Trial:
     trial = _trial(rows, rng, due=("RepeatedRowsWarning",))
     return replace(trial, then=lambda one: one.partial_fit(trial.train.frame, trial.y))
@@ -442,7 +436,7 @@ DAMAGES = {
         *(leak, leak_in_part, another_coding, flag_of_a_kind),
         *(counter, shuffled_ids, text_ids, dates, numbered_days),
         *(decimal_commas, misspelt_labels),
-        *(copies, some_copies, near_copies, few_rows, ten_labels, no_anomaly_to_doubt_by),
+        *(copies, some_copies, near_copies, few_rows, ten_labels),
         *(learnt_twice, learnt_on, a_new_kind, another_table),
         *(in_order, sorted_rows, shuffled_rows, in_time, shuffled_in_time),
         *(seasons, several_clocks),
@@ -688,7 +682,6 @@ JUDGES: dict[str, Callable[[Said, str], Iterator[Verdict]]] = {
     "NewDateWarning": dated,
     "LabelSpellingWarning": done,
     "CopiedRowsWarning": done,
-    "UnusedDoubtWarning": done,
     "RepeatedRowsWarning": done,
     "ColumnMatchWarning": done,
     "TimeOrderWarning": done,

@@ -56,7 +56,6 @@ def found(audit, rows):
         ("misspelt labels", "LabelSpellingWarning"),
         ("copies", "CopiedRowsWarning"),
         ("few rows", "CalibrationWarning"),
-        ("no anomaly to doubt by", "UnusedDoubtWarning"),
         ("learnt twice", "RepeatedRowsWarning"),
         ("another table", "ColumnMatchWarning"),
         ("several clocks", "TimeOrderWarning"),

@@ -480,19 +480,16 @@ def test_anomalies_that_are_like_normal_rows_are_told_by_a_fit_and_others_are_no
     assert type(high) is checks.HighThresholdWarning
     kept = int((~plain.model_.plan.kernel.is_normal).sum())
     assert str(high).startswith(f"Of {kept} learnt anomalies kept in the model, only ")
-    # With so narrow a kernel the threshold is high; rows whose columns do not go together still
-    # score higher, and where columns are independent no row does.
+    # So narrow a kernel sees no difference; rows far away, or whose columns do not go together,
+    # still score higher.
     narrow = Detector(bandwidth=0.002, n_landmarks=300, random_state=0)
     together = X @ [[1, 0, 1], [0, 1, 1], [0, 0, 0.1]]
     odd = together + rng.choice([-9, 9], size=X.shape)
     assert told(lambda: narrow.fit(together)) == []
     assert narrow.threshold_ > 1
     assert narrow.predict(odd).mean() > 0.5
-    (high,) = told(lambda: narrow.fit(X))
-    assert "Even a row with strange values in all 3 columns raises no alarm: of 50 made-" in str(
-        high
-    )
-    assert not narrow.predict(X + 99).any()
+    assert told(lambda: narrow.fit(X)) == []
+    assert narrow.predict(X + 99).all()
 
 
 def test_a_threshold_above_what_far_rows_score_is_told_where_kinds_are_seen_too():
@@ -582,8 +579,8 @@ def test_a_column_that_marks_one_kind_is_named_with_the_kind():
 
 def test_a_threshold_that_unlabelled_anomalies_make_high_is_told_by_a_fit():
     rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(size=(700, 3)), rng.uniform(-90, 90, size=(80, 3))])
-    y = np.repeat([None, "leak"], [770, 10])
+    X = np.vstack([rng.normal(size=(700, 3)), rng.normal(7, 1, size=(80, 3))])
+    y = np.repeat([None, "leak"], [770, 10])  # 70 leaks are not labelled
     doubted = Detector(n_landmarks=60, bandwidth=0.2, random_state=0)
     (high,) = told(lambda: doubted.fit(X, y))
     assert isinstance(high, checks.DoubtedThresholdWarning)

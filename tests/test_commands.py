@@ -405,12 +405,13 @@ def test_dates_beyond_those_learnt_are_told(tmp_path):
 def test_anomalies_that_hardly_raise_an_alarm_are_told(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=600), "kind": np.resize(["normal", "odd"], 600)})
+    frame.loc[frame["kind"] == "odd", "a"] += 1
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
     told = run(*words).stderr
-    few = r"Of \d+ learnt anomalies kept in the model, none scores above the threshold, \d"
+    few = r"Of \d+ learnt anomalies kept in the model, only \d+% score above the threshold, \d"
     assert re.search(few, told)
-    assert "or allow more false alarms: --false-alarm-rate 0.05." in told
+    assert re.search(r"or allow more false alarms: --false-alarm-rate 0\.[125]", told)
 
 
 def test_labels_that_may_be_misspelt_are_told(model, fitted, tmp_path):

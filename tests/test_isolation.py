@@ -29,7 +29,7 @@ def test_a_share_of_the_first_rows_and_of_others_like_them_is_isolated(share):
 def test_few_rows_together_far_from_the_others_are_isolated():
     """Each is nearest to the other ones; fewer than a thirtieth of all."""
     rows = ROWS.copy()
-    rows[:50] = (5, -5, 5) + RNG.normal(scale=0.01, size=(50, 3))
+    rows[:50] = RNG.normal((5, -5, 5), 0.01, size=(50, 3))
     assert isolation_of(rows)(rows)[:50].all()
 
 

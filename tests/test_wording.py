@@ -190,10 +190,6 @@ SAID = {  # how each topic comes about, and words of the command on it
         "--false-alarm-rate 0.05.",
     ),
     "high_at_any_rate": (few_above, "columns that show anomalies, or leave out others (--drop)."),
-    "UnusedDoubtWarning": (
-        lambda: checks.check_doubt("doubted", kinds=()),
-        "leave out --unlabelled.",
-    ),
     "contrary_trust": (
         lambda: detector(plan=detector().fit(X).plan_, unlabelled="doubted").fit(X),
         "The --like model settled this",
@@ -335,7 +331,6 @@ IN_PROJECT = {
     "scores. Correct wrong labels among them. Add normal rows or columns that show "
     "anomalies, or leave out others (drop in eqsep.toml), or allow more false alarms: "
     "false_alarm_rate = 0.05 in eqsep.toml.",
-    "UnusedDoubtWarning": "or leave out unlabelled in eqsep.toml.",
     "higher_rate": "and fit again, or set false_alarm_rate = 0.05 in eqsep.toml.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss",
     "mixed_column_or_missing": "If that is a missing value, add 'A=none there' to missing in eqsep",

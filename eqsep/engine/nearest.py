@@ -78,7 +78,7 @@ class Neighbourhood(Kept):
             _nearest(rows[some], blocks, scale, handicap, limit, out[some])
 
         in_threads(fill, len(rows), steps=rows.size * len(self.rows) // 4, most=_ROWS_AT_ONCE)
-        return np.log(np.maximum(out.astype(float), _LEAST_DISTANCE))
+        return np.asarray(np.log(np.maximum(out.astype(float), _LEAST_DISTANCE)))
 
     def log_distance_of_tensor(self, rows: Any) -> Any:
         """The same of a tensor, on its device."""

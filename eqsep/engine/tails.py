@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from eqsep.arrays import device, namespace
+from eqsep.engine.loops import compiled
 from eqsep.schemas import Kept, bounded
 
 USUAL, EDGE = 0.90, 0.95  # shares of normal rows below the two knots
@@ -47,9 +48,11 @@ class Tail(Kept):
 
     def __call__(self, values: Any) -> Any:
         """The tails of an array or a tensor.  (n, k) -> (n, k)"""
-        if isinstance(values, np.ndarray):  # asking for its namespace takes longer than one row
-            (low, high), (first, more) = self.knots, self.slopes
-            return np.maximum(values - low, 0.0) * first + np.maximum(values - high, 0.0) * more
+        if isinstance(values, np.ndarray):
+            values = np.ascontiguousarray(values, dtype=float)
+            out = np.empty(values.shape)
+            _add_hinges(values, self.knots, self.slopes, out)
+            return out
         xp = namespace(values)
         here = {"dtype": values.dtype, "device": device(values)}
         (low, high), (first, more) = (
@@ -67,3 +70,11 @@ def _quantiles(values: np.ndarray, shares: list[float], weight: np.ndarray | Non
         places = np.searchsorted(counted, np.multiply(shares, counted[-1]))
         found.append(column[order][np.minimum(places, len(column) - 1)])
     return np.stack(found, axis=1)
+
+
+@compiled
+def _add_hinges(values: Any, knots: Any, slopes: Any, out: Any) -> None:
+    for i in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            low = max(values[i, k] - knots[0, k], 0.0)
+            out[i, k] = low * slopes[0, k] + max(values[i, k] - knots[1, k], 0.0) * slopes[1, k]
