@@ -172,7 +172,8 @@ def test_the_normal_value_is_typical_of_the_normal_rows_around():
     X = pd.DataFrame({"count": np.ones(300), "size": rng.normal(size=300), "line": "A"})
     X.loc[:29, "line"] = "B"
     X.loc[30:44, "count"] = 5.0
-    detector = Detector(config=Config.fast(), random_state=0, false_alarm_rate=0.2).fit(X)
+    settings = {"config": Config.fast(), "random_state": 0, "false_alarm_rate": 0.2}
+    detector = Detector(unlabelled="trusted", **settings).fit(X)
     (odd,) = detector.explain(X.iloc[[30]].assign(count=40.0, line="C"), top=9)
     reasons = {reason.column: reason for reason in odd.reasons}
     assert odd.nearest_normal["count"] == "5"
@@ -373,7 +374,7 @@ def test_values_of_the_nearest_normal_row_are_in_the_table():
 def test_counts_that_differ_by_one_are_not_reasons():
     rng = np.random.default_rng(0)
     X = rng.poisson(1.5, size=(2_000, 20)).astype(float)
-    detector = Detector(n_landmarks=200, random_state=0).fit(X)
+    detector = Detector(n_landmarks=200, unlabelled="trusted", random_state=0).fit(X)
     odd = rng.poisson(1.5, size=(50, 20)).astype(float)
     odd[:, 3] += 30
     reasons = [one.reasons for one in detector.explain(odd, top=5)]
