@@ -219,7 +219,9 @@ def test_the_command_plays_files_back_and_writes_a_page(file, tmp_path):
     result = run("backtest", file, *words)
     assert result.exit_code == 0, result.output
     assert "480 rows in 8 periods, after 360 before the first model." in result.stdout
-    assert re.search(r"eqsep +64 +\d\d\.\d% \[.*\] 100\.0%.* 1\.00%: (kept|cannot tell)", result.stdout)
+    assert re.search(
+        r"eqsep +64 +\d\d\.\d% \[.*\] 100\.0%.* 1\.00%: (kept|cannot tell)", result.stdout
+    )
     assert re.search(r"shadow .*\] +no promise was made", result.stdout)
     assert re.search(
         r"valve +2026-01-10 00:00:08 +15 of 15 \(12 of 12\): with its first", result.stdout
