@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from eqsep.arrays import WithoutCaches
 from eqsep.engine.kernels import SparseManhattan, manhattan
 from eqsep.engine.loops import in_threads
 from eqsep.schemas import Kept, bounded
@@ -13,11 +14,12 @@ from eqsep.schemas import Kept, bounded
 _NEIGHBOURS = 10  # whose mean distance is what surrounds a row
 _ROWS_AT_ONCE = 128  # rows held as distances
 _FAR = 0.99  # of rows are nearer to others than the handicap
-_LEAST = 1e-9  # of a distance, so that it has a logarithm
+LEAST = 2.0**-10  # of a scaled distance: what is nearer is equal, up to rounding
+_NARROWEST = 1e-3  # surroundings, as a share of the rows' own size: closer rows are equal
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbourhood(Kept):
+class Neighbourhood(WithoutCaches, Kept):
     """Rows, each with the inverse of its surroundings.
 
     The surroundings of a row are the mean distance to its ten nearest, and twice the mean of that
@@ -48,14 +50,15 @@ class Neighbourhood(Kept):
             between = distances(rows[first : first + _ROWS_AT_ONCE])
             nearest = np.sort(np.partition(between, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
             around[first : first + _ROWS_AT_ONCE] = nearest.mean(axis=1)
-        scale = (1 / (around + max(2 * float(np.mean(around)), _LEAST))).astype(np.float32)
+        narrowest = max(_NARROWEST * float(np.abs(rows).sum(axis=1).mean()), LEAST)
+        scale = (1 / (around + max(2 * float(np.mean(around)), narrowest))).astype(np.float32)
         alone, usual = np.empty(len(rows)), np.where(isolated, np.inf, 0).astype(np.float32)
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             scaled = distances(rows[first : first + _ROWS_AT_ONCE]) * scale + usual
             here = np.arange(len(scaled))
             scaled[here, first + here] = np.inf
             alone[first : first + _ROWS_AT_ONCE] = scaled.min(axis=1)
-        alone = np.maximum(alone[~isolated], _LEAST)
+        alone = np.maximum(alone[~isolated], LEAST)
         handicap = np.where(isolated, np.quantile(alone, _FAR), 0.0).astype(np.float32)
         return cls(rows, scale, handicap), np.log(alone)
 
@@ -65,10 +68,12 @@ class Neighbourhood(Kept):
 
         def fill(some: slice) -> None:
             scaled = self._distances(rows[some]) * self.scale
-            out[some] = (scaled + self.handicap).min(axis=1)
+            if self.has_handicap:
+                scaled = np.maximum(scaled, np.float32(LEAST)) + self.handicap
+            out[some] = scaled.min(axis=1)
 
         in_threads(fill, len(rows), steps=rows.size * len(self.rows), most=_ROWS_AT_ONCE)
-        return np.log(np.maximum(out, _LEAST))
+        return np.log(np.maximum(out, LEAST))
 
     def log_distance_of_tensor(self, rows: Any) -> Any:
         """The same of a tensor, on its device."""
@@ -78,11 +83,16 @@ class Neighbourhood(Kept):
         parts = (self.rows, self.scale, self.handicap)
         others, scale, handicap = (torch.as_tensor(part, **here) for part in parts)
         found = [
-            (manhattan(some, others) * scale + handicap).min(dim=1).values
+            ((manhattan(some, others) * scale).clip(LEAST) + handicap).min(dim=1).values
             for some in rows.split(_ROWS_AT_ONCE)
         ]
         least = torch.cat(found) if found else rows[:, 0]
-        return least.double().clip(_LEAST).log()
+        return least.double().clip(LEAST).log()
+
+    @cached_property
+    def has_handicap(self) -> bool:
+        """Whether there are rows that may be anomalies."""
+        return bool(self.handicap.any())
 
     @cached_property
     def _distances(self) -> SparseManhattan:

@@ -21,7 +21,7 @@ _ROWS_OF_A_TREE, _DEPTH = 512, 6
 _ROWS_TO_JUDGE = 2000  # rows by which surprises are judged
 _PRIOR = 2.0  # rows that each leaf has beforehand, of all bins as they are in the tree
 _ROWS_AT_ONCE = 512
-_LEAST = 1e-6  # of a probability, so that it has a logarithm
+LEAST = 1e-6  # of a probability, so that it has a logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +211,7 @@ class Predictions(Kept):
     def surprise(self, probability: Any) -> Any:
         """How surprising each target is, as a tail.  (n, n_targets) -> (n, n_targets)"""
         xp = namespace(probability)
-        return self.tail(-xp.log(xp.clip(probability, min=_LEAST)))
+        return self.tail(-xp.log(xp.clip(probability, min=LEAST)))
 
     def total(self, surprise: Any) -> Any:
         """The tail of the mean of the two largest of each row.  (n, n_targets) -> (n,)"""
@@ -251,4 +251,4 @@ class Predictions(Kept):
         of_target = is_out.reshape(n, *self._shape)
         counts = np.where(of_target.any(axis=2, keepdims=True), of_target, True)
         mean = (p.reshape(n, *self._shape) * counts).sum(axis=2) / counts.sum(axis=2)
-        return np.asarray(-np.log(np.maximum(mean, _LEAST)))
+        return np.asarray(-np.log(np.maximum(mean, LEAST)))
