@@ -54,14 +54,12 @@ class NearestTerm(Term):
         if len(places) > most:
             places = np.random.RandomState(first.key).permutation(places)[:most]
         isolated = first.isolated[places]
-        labelled = first.doubted or first.is_anomaly.any()
-        weight = config.nearest_weight if labelled else config.unlabelled_nearest_weight
-        if (~isolated).sum() < _FEWEST or not weight:
+        if (~isolated).sum() < _FEWEST or not config.nearest_weight:
             return None
         rows = np.ascontiguousarray(first.packed[places])
         neighbourhood, alone = Neighbourhood.of(rows, isolated)
         tail = Tail.of(alone[:, None])
-        return cls(neighbourhood=neighbourhood, tail=tail, weight=weight)
+        return cls(neighbourhood=neighbourhood, tail=tail, weight=config.nearest_weight)
 
     def accumulate(self, rows: RowsToSum) -> Sums:
         """Nothing: distances are to the first rows."""
