@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from roundings import rounding
 
 from eqsep import Detector, __version__
 from eqsep.datasets import make_mixed_demo
@@ -22,6 +23,7 @@ from eqsep.export.score import ScoreGraph
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 
+UNBOUNDED = ("excess", "nearest", "surprise")
 QUICK = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0, "config": Config.fast()}
 
 
@@ -59,13 +61,6 @@ def values(series, *, of):
         seconds = series.to_numpy(f"{series.dtype.kind}8[us]").astype(np.int64) / 1e6
         return np.where(series.isna(), np.nan, seconds)
     return series.to_numpy(dtype=float, na_value=np.nan)
-
-
-def rounding(detector, X):
-    """How far apart two ways to a score may be: near 0, a root is more coarse than its number."""
-    values = detector.model_.score.values(detector.plan_.encode(X))
-    roots = [values[name] for name in ("residual", "normality") if name in values]
-    return 1e-5 + np.max([np.sqrt(part + 1e-6) - np.sqrt(part) for part in roots], axis=0)
 
 
 def assert_agree(detector, exported, X):
@@ -267,7 +262,7 @@ def test_far_rows_are_alarms_where_the_threshold_is_nearly_theirs(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 2))
     X[:60] *= 100
-    bounded = {"unlabelled_nearest_weight": 0.0, "surprise_weight": 0.0, "ellipsoid_step": 0.0}
+    bounded = dict.fromkeys((f"unlabelled_{name}_weight" for name in UNBOUNDED), 0.0)
     changes = {"bandwidth": 1 / 8, "n_landmarks": 20, "config": replace(Config.fast(), **bounded)}
     detector = Detector(**QUICK | changes).fit(X)
     assert 1 - 1e-5 < detector.threshold_ < 1
@@ -364,7 +359,7 @@ def test_without_onnx_the_message_says_what_to_install(tmp_path, detector, monke
 def test_rows_that_are_taken_for_anomalies_do_not_count(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 3))
-    X[1000:] += np.array([0.0, 6.0, 0.0])
+    X[1000:] = 3 * (X[1000:] + np.array([0.0, 6.0, 0.0]))
     y = np.repeat(np.array([None, "leak"], dtype=object), [1080, 120])
     detector = Detector(**QUICK).fit(X, y)
     assert detector.calibration_.n_left_out > 1
@@ -396,7 +391,7 @@ def test_rows_that_calibrate_score_at_most_their_rounding_more(tmp_path, n_colum
     """So that none of those at the threshold passes it: here they score by distance, far out."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, n_columns)) * rng.lognormal(sigma=2, size=(2000, 1))
-    weights = {"unlabelled_nearest_weight": 50.0, "surprise_weight": 50.0, "ellipsoid_step": 0.0}
+    weights = dict.fromkeys((f"unlabelled_{name}_weight" for name in UNBOUNDED), 50.0)
     detector = Detector(**QUICK | {"config": replace(Config.fast(), **weights)}).fit(X)
     scores, roundings = detector.calibration_.scores, ScoreGraph(detector.model_).roundings
     held_out, place = np.nonzero(detector.score_samples(X)[:, None] == scores)

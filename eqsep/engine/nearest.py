@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from eqsep.arrays import WithoutCaches
-from eqsep.engine.kernels import SparseManhattan, manhattan
+from eqsep.engine import gpu
+from eqsep.engine.kernels import SparseManhattan
 from eqsep.engine.loops import in_threads
 from eqsep.schemas import Kept, bounded
 
@@ -82,11 +83,7 @@ class Neighbourhood(WithoutCaches, Kept):
         here = {"device": rows.device, "dtype": rows.dtype}
         parts = (self.rows, self.scale, self.handicap)
         others, scale, handicap = (torch.as_tensor(part, **here) for part in parts)
-        found = [
-            ((manhattan(some, others) * scale).clip(LEAST) + handicap).min(dim=1).values
-            for some in rows.split(_ROWS_AT_ONCE)
-        ]
-        least = torch.cat(found) if found else rows[:, 0]
+        least = gpu.least(rows, others, scale, handicap, lowest=LEAST)
         return least.double().clip(LEAST).log()
 
     @cached_property

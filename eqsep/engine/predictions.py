@@ -203,10 +203,13 @@ class Predictions(Kept):
             torch.as_tensor(part, **here)
             for part in (self.bins.column, self.bins.limit, self.bins.steps)
         )
-        bins = ((rows[:, column.long()] > limit).float() @ steps).long().clip(max=N_BINS - 1)
-        places = gpu.leaves(self.trees, rows) * N_BINS + bins.repeat_interleave(self.n_each, dim=1)
-        flat = torch.as_tensor(probability.ravel(), **here)
-        return flat[places].reshape(-1, *self._shape).mean(dim=2)
+        flat, parts = torch.as_tensor(probability.ravel(), **here), []
+        for some in rows.split(gpu.WALKED_AT_ONCE):
+            above = (some[:, column.long()] > limit).float()
+            bins = (above @ steps).long().clip(max=N_BINS - 1).repeat_interleave(self.n_each, dim=1)
+            places = gpu.leaves(self.trees, some) * N_BINS + bins
+            parts.append(flat[places].reshape(-1, *self._shape).mean(dim=2))
+        return torch.cat(parts)
 
     def surprise(self, probability: Any) -> Any:
         """How surprising each target is, as a tail.  (n, n_targets) -> (n, n_targets)"""
