@@ -63,6 +63,15 @@ class Neighbourhood(WithoutCaches, Kept):
         handicap = np.where(isolated, np.quantile(alone, _FAR), 0.0).astype(np.float32)
         return cls(rows, scale, handicap), np.log(alone)
 
+    def fits(self, *, n_columns: int) -> bool:
+        """Whether distances of rows of so many columns are finite, and at least 0."""
+        return (
+            self.rows.shape[1] == n_columns
+            and float(self.scale.min()) > 0
+            and float(self.scale.max()) <= 1 / LEAST
+            and float(self.handicap.min()) >= 0
+        )
+
     def log_distance(self, rows: np.ndarray) -> np.ndarray:
         """The logarithm of the least scaled distance of each row.  (n, d) -> (n,)"""
         out = np.empty(len(rows))

@@ -153,12 +153,13 @@ class Predictions(Kept):
         return (
             n >= 2
             and len(self.trees.root) % n == 0
-            and self.tail.knots.shape[1] == n
-            and self.whole.knots.shape[1] == 1
+            and self.tail.n_columns == n
+            and self.whole.n_columns == 1
             and self.trees.n_columns <= n_columns
             and int(self.bins.column.min(initial=0)) >= 0
             and int(self.bins.column.max(initial=0)) < n_columns
             and int(self.bins.target.min(initial=0)) >= 0
+            and int(self.bins.step.min(initial=0)) >= 0
         )
 
     @property

@@ -21,12 +21,12 @@ class Tail(Kept):
     Values are logarithms: of distances, or of probabilities.
     """
 
-    knots: np.ndarray  # (2, ...): where the slope changes
-    slopes: np.ndarray  # (2, ...): by how much
+    knots: np.ndarray  # (2, k): where the slope changes
+    slopes: np.ndarray  # (2, k): by how much
 
     SCHEMAS: ClassVar = {
-        "knots": bounded(2, None, dtype="float64"),
-        "slopes": bounded(2, None, dtype="float64"),
+        "knots": bounded(2, "columns", dtype="float64"),
+        "slopes": bounded(2, "columns", dtype="float64"),
     }
 
     @classmethod
@@ -39,6 +39,11 @@ class Tail(Kept):
         first = np.log10((1 - USUAL) / (1 - EDGE)) / (edge - usual)
         second = 1 / np.log(10) / np.maximum(excess, _NARROWEST)
         return cls(np.stack([usual, edge]), np.stack([first, second - first]))
+
+    @property
+    def n_columns(self) -> int:
+        """Of how many columns of values it is."""
+        return int(self.knots.shape[1])
 
     def __call__(self, values: Any) -> Any:
         """The tails of an array or a tensor.  (n, k) -> (n, k)"""

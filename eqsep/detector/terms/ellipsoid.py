@@ -68,6 +68,8 @@ class EllipsoidTerm(Term):
         term = cls.from_state(state, columns=encoder.deviations)
         if len(term.ellipsoid.centre) != len(term.columns):
             schemas.damaged("its ellipsoid does not have the numbers of its table")
+        if term.ellipsoid.tail.n_columns != 1:
+            schemas.damaged("the tail of its ellipsoid is not of one number")
         return term
 
 

@@ -74,8 +74,10 @@ class NearestTerm(Term):
     def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
         del before
         term = cls.from_state(state)
-        if term.neighbourhood.rows.shape[1] != len(encoder.pack.first):
+        if not term.neighbourhood.fits(n_columns=len(encoder.pack.first)):
             schemas.damaged("the rows that distances are measured to do not match its columns")
+        if term.tail.n_columns != 1:
+            schemas.damaged("the tail of its distances is not of one number")
         return term
 
 
