@@ -387,16 +387,21 @@ def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
 
 
 @pytest.mark.parametrize("n_columns", [2, 40])
-def test_rows_that_calibrate_score_at_most_their_rounding_more(tmp_path, n_columns):
-    """So that none of those at the threshold passes it: here they score by distance, far out."""
+@pytest.mark.parametrize("labelled", [False, True])
+def test_rows_that_calibrate_score_at_most_their_rounding_more(tmp_path, n_columns, labelled):
+    """So that none of those at the threshold passes it, whatever it scores by."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, n_columns)) * rng.lognormal(sigma=2, size=(2000, 1))
-    weights = dict.fromkeys((f"unlabelled_{name}_weight" for name in UNBOUNDED), 50.0)
-    detector = Detector(**QUICK | {"config": replace(Config.fast(), **weights)}).fit(X)
+    kind = np.where(rng.uniform(size=2000) < 0.2, "leak", "normal") if labelled else None
+    prefix = "" if labelled else "unlabelled_"
+    weights = {f"{prefix}{name}_weight": 50.0 for name in UNBOUNDED}
+    weights["vote_weight"] = 50.0
+    detector = Detector(**QUICK | {"config": replace(Config.fast(), **weights)}).fit(X, kind)
     scores, roundings = detector.calibration_.scores, ScoreGraph(detector.model_).roundings
     held_out, place = np.nonzero(detector.score_samples(X)[:, None] == scores)
     assert len(set(place)) == len(scores)
     more = Exported(detector, tmp_path)(X)["score"][held_out] - scores[place]
+    assert labelled == ("vote" in detector.model_.score.functions)
     assert np.abs(more).max() > 1e-6
     assert (more <= roundings[place]).all()
     assert (roundings < 2e-2).all()

@@ -97,9 +97,11 @@ class ScoreGraph:
             total += part * _of_root(values[NormalityTerm.name], of_sums[NormalityTerm.name])
         if (name := LikenessTerm.name) in values:
             total += weights[name] * of_sums[name]
-        for name in (VotesTerm.name, EllipsoidTerm.name):
-            if name in values:
-                total += weights[name] * values[name] * _EPS
+        if (votes := self._term(VotesTerm)) is not None:  # a sum in single precision
+            error = ROUNDINGS * _EPS * len(votes.trees.root) ** 0.5
+            total += weights[votes.name] * values[votes.name] * error
+        if (name := EllipsoidTerm.name) in values:
+            total += weights[name] * values[name] * _EPS
         if (nearest := self._term(NearestTerm)) is not None:
             longer = nearest.tail(_longer(nearest.neighbourhood, packed, steps)[:, None])[:, 0]
             total += weights[nearest.name] * np.maximum(longer - values[nearest.name], 0.0)
