@@ -16,7 +16,7 @@ ROWS = RNG.normal(size=(50, 4)).astype(np.float32)
 COLUMNS, CENTRE, AXES = np.array([0, 2, 3]), RNG.normal(size=3), RNG.normal(size=(3, 2))
 OPERATIONS = {
     "beside": lambda b, x: b.beside(x, b.along(x, COLUMNS, CENTRE, AXES)),
-    "root": lambda b, x: b.root(abs(x)),
+    "root": lambda b, x: b.root(abs(x[:, 0])),
     "clipped": lambda b, x: b.clipped(x, -0.5, 1.0),
     "clipped from below": lambda b, x: b.clipped(x, 0.0, np.inf),
     "log": lambda b, x: b.log(abs(b.double(x))),

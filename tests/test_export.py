@@ -3,11 +3,13 @@
 import json
 import os
 import sys
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from roundings import rounding
 
 from eqsep import Detector, __version__
 from eqsep.datasets import make_mixed_demo
@@ -16,10 +18,12 @@ from eqsep.detector.score import combine
 from eqsep.detector.terms import TERMS
 from eqsep.engine.backends import NUMPY
 from eqsep.export import to_onnx
+from eqsep.export.score import ScoreGraph
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 
+UNBOUNDED = ("excess", "nearest", "surprise")
 QUICK = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0, "config": Config.fast()}
 
 
@@ -61,12 +65,13 @@ def values(series, *, of):
 
 def assert_agree(detector, exported, X):
     got, score = exported(X), detector.score_samples(X)
-    assert_allclose(got["score"], score, atol=1e-5, rtol=0)
-    assert_allclose(got["decision"], detector.decision_function(X), atol=2e-5, rtol=0)
+    error = rounding(detector, X)
+    assert (np.abs(got["score"] - score) <= error).all()
+    assert (np.abs(got["decision"] - detector.decision_function(X)) <= 2 * error).all()
     assert got["label"].dtype == np.int64
     assert_array_equal(got["label"], detector.decision_function(X) > 0)
     assert_array_equal(got["label"], got["decision"] > 0)
-    for step, compare in ((1e-5, np.greater_equal), (-1e-5, np.less_equal)):
+    for step, compare in ((error, np.greater_equal), (-error, np.less_equal)):
         assert compare(got["p_value"], detector.calibration_.p_value(score + step)).all()
 
 
@@ -257,7 +262,9 @@ def test_far_rows_are_alarms_where_the_threshold_is_nearly_theirs(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 2))
     X[:60] *= 100
-    detector = Detector(**QUICK | {"bandwidth": 1 / 8, "n_landmarks": 20}).fit(X)
+    bounded = dict.fromkeys((f"unlabelled_{name}_weight" for name in UNBOUNDED), 0.0)
+    changes = {"bandwidth": 1 / 8, "n_landmarks": 20, "config": replace(Config.fast(), **bounded)}
+    detector = Detector(**QUICK | changes).fit(X)
     assert 1 - 1e-5 < detector.threshold_ < 1
     rows = rng.normal(size=(500, 2)) * 10.0 ** rng.integers(0, 60, size=(500, 1))
     assert_agree(detector, Exported(detector, tmp_path), rows)
@@ -265,13 +272,14 @@ def test_far_rows_are_alarms_where_the_threshold_is_nearly_theirs(tmp_path):
 
 
 def test_the_threshold_is_that_of_the_present_rate(tmp_path):
-    X = np.random.default_rng(0).normal(size=(1200, 2))
-    detector = Detector(**QUICK).fit(X)
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(1200, 2)), rng.normal(size=(3000, 2))
+    detector = Detector(**QUICK).fit(X, ["normal"] * 1200)
     alarms = []
     for rate in (0.01, 0.2):
         exported = Exported(detector.set_params(false_alarm_rate=rate), tmp_path)
         assert_agree(detector, exported, X)
-        alarms.append(exported(X)["label"].mean())
+        alarms.append(exported(new)["label"].mean())
     assert_allclose(alarms, [0.01, 0.2], atol=0.03)
     assert alarms[0] < alarms[1]
 
@@ -351,7 +359,7 @@ def test_without_onnx_the_message_says_what_to_install(tmp_path, detector, monke
 def test_rows_that_are_taken_for_anomalies_do_not_count(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 3))
-    X[1000:] += np.array([0.0, 6.0, 0.0])
+    X[1000:] = 3 * (X[1000:] + np.array([0.0, 6.0, 0.0]))
     y = np.repeat(np.array([None, "leak"], dtype=object), [1080, 120])
     detector = Detector(**QUICK).fit(X, y)
     assert detector.calibration_.n_left_out > 1
@@ -369,12 +377,45 @@ def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
     detector = Detector(**QUICK).fit(X, y)
     rows = np.vstack([X, X[:300] + rng.normal(scale=2, size=(300, 3))])
     values = detector.model_.score.values(detector.plan_.encode(rows))
-    assert values.keys() == {term.name for term in TERMS} - ({"likeness"} if not doubted else set())
+    assert values.keys() == {term.name for term in TERMS} - {"normality" if doubted else "likeness"}
     assert all((part > 0.05).any() for part in values.values())
     weights = {term.name: term.weight for term in detector.plan_.terms}
-    combined = combine(values, weights=weights, doubted=doubted, backend=NUMPY)
+    combined = combine(values, weights=weights, backend=NUMPY)
     assert_allclose(combined, detector.score_samples(rows), atol=1e-6)
-    assert_allclose(Exported(detector, tmp_path)(rows)["score"], combined, atol=1e-5)
+    found = Exported(detector, tmp_path)(rows)["score"]
+    assert (np.abs(found - combined) <= rounding(detector, rows)).all()
+
+
+@pytest.mark.parametrize("n_columns", [2, 40])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_rows_that_calibrate_score_at_most_their_rounding_more(tmp_path, n_columns, labelled):
+    """So that none of those at the threshold passes it, whatever it scores by."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, n_columns)) * rng.lognormal(sigma=2, size=(2000, 1))
+    kind = np.where(rng.uniform(size=2000) < 0.2, "leak", "normal") if labelled else None
+    prefix = "" if labelled else "unlabelled_"
+    weights = {f"{prefix}{name}_weight": 50.0 for name in UNBOUNDED}
+    weights["vote_weight"] = 50.0
+    detector = Detector(**QUICK | {"config": replace(Config.fast(), **weights)}).fit(X, kind)
+    scores, roundings = detector.calibration_.scores, ScoreGraph(detector.model_).roundings
+    held_out, place = np.nonzero(detector.score_samples(X)[:, None] == scores)
+    assert len(set(place)) == len(scores)
+    more = Exported(detector, tmp_path)(X)["score"][held_out] - scores[place]
+    assert labelled == ("vote" in detector.model_.score.functions)
+    assert np.abs(more).max() > 1e-6
+    assert (more <= roundings[place]).all()
+    assert (roundings < 2e-2).all()
+
+
+def test_a_term_that_has_no_graph_is_refused(tmp_path, detector):
+    class Unheard(type(detector.plan_.kernel)):
+        name = "unheard"
+
+    kernel = detector.plan_.kernel
+    term = Unheard(**{field.name: getattr(kernel, field.name) for field in fields(kernel)})
+    plan = replace(detector.plan_, terms=(*detector.plan_.terms, term))
+    with pytest.raises(ValueError, match="no graph for the score term 'Unheard'"):
+        to_onnx(replace(detector.model_, plan=plan), tmp_path / "detector.onnx")
 
 
 def test_a_model_is_written_as_its_detector_is(tmp_path, detector):

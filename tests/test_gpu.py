@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from roundings import rounding
 
 from eqsep import Detector, KernelEqualitySeparator, load_model
 from eqsep.datasets import make_mixed_demo
@@ -119,15 +120,15 @@ def test_a_detector_on_a_device_is_the_one_in_memory(payments, tmp_path):
     """Without a GPU "auto" is the processor, by torch."""
     here = Detector(**SETTINGS).fit(payments.X, payments.kind)
     there = Detector(device="auto", **SETTINGS).fit(payments.X, payments.kind)
-    tolerance = 1e-3 if torch.cuda.is_available() else 1e-5
-    assert_allclose(there.score_samples(payments.X), here.score_samples(payments.X), atol=tolerance)
+    step = 1e-3 if torch.cuda.is_available() else 1e-6  # coefficients follow from digits there
+    tolerance = rounding(here, payments.X, step=step, others=10 * step)
+    score = there.score_samples(payments.X)
+    assert (np.abs(score - here.score_samples(payments.X)) <= tolerance).all()
     assert (there.predict_kind(payments.X) == here.predict_kind(payments.X)).mean() > 0.999
     there.save(tmp_path / "model.eqsep")
     loaded = load_model(tmp_path / "model.eqsep")
     assert loaded.device == "cpu"
-    assert_allclose(
-        loaded.score_samples(payments.X), there.score_samples(payments.X), atol=tolerance
-    )
+    assert (np.abs(loaded.score_samples(payments.X) - score) <= tolerance).all()
 
 
 def test_a_detector_can_be_moved_after_the_fit(payments):

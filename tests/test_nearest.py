@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
-from eqsep.engine.nearest import Neighbourhood
+from eqsep.engine.nearest import LEAST, Neighbourhood
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(300, 4)).astype(np.float32)
@@ -44,9 +44,9 @@ def test_what_is_near_to_isolated_rows_alone_is_not_near():
         np.exp(neighbourhood.log_distance(part)) for part in (rows[:5], rows[5:])
     )
     assert (at_them >= far * 0.999).all()
-    assert_allclose(near_others, 1e-9)  # they are among the rows
+    assert_allclose(near_others, LEAST)  # they are among the rows
     trusting, _ = Neighbourhood.of(rows, NONE)
-    assert_allclose(np.exp(trusting.log_distance(rows[:5])), 1e-9)
+    assert_allclose(np.exp(trusting.log_distance(rows[:5])), LEAST)
 
 
 def test_where_a_row_is_near_enough_it_need_not_be_known_how_near():

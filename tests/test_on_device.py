@@ -4,15 +4,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from roundings import rounding
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config
 from eqsep.detector.terms.ellipsoid import EllipsoidTerm, ExcessFunction
 from eqsep.detector.terms.term import EncodedRows
+from eqsep.engine import gpu
 from eqsep.engine.backends import NUMPY, TorchBackend
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.gpu import WALKED_AT_ONCE
+from eqsep.engine.nearest import LEAST, Neighbourhood
 from eqsep.engine.trees import Trees
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import read_table, row_parts
@@ -110,10 +113,57 @@ def test_tensors_are_as_far_beyond_the_ellipsoid_as_arrays():
     term = EllipsoidTerm(ellipsoid=ellipsoid, columns=np.arange(3))
     excess = ExcessFunction(term)
     here = excess(EncodedRows(rows, None, NUMPY), None)
-    assert here.max() > 5 * ellipsoid.weight
+    assert here.max() > 5
     moved = torch.as_tensor(rows, device=DEVICE)
     there = excess(EncodedRows(moved, None, TorchBackend(DEVICE)), None)
     assert_allclose(there.cpu().numpy(), here, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["excess", "vote", "nearest", "surprise"])
+@pytest.mark.parametrize("n", [1500, 3, 0])
+def test_a_term_has_the_same_values_by_tensors(name, n, payments, detector, monkeypatch):
+    monkeypatch.setattr(gpu, "WALKED_AT_ONCE", 400)
+    monkeypatch.setattr(gpu, "DISTANCES_AT_ONCE", 2**18)
+    plan, function = detector.plan_, detector.model_.score.functions[name]
+    Z = plan.encode(payments.X)[:n]
+    moved = torch.as_tensor(Z, device=DEVICE)
+    there = function(EncodedRows(moved, plan.encoder.pack, TorchBackend(DEVICE)), None)
+    here = function(EncodedRows(Z, plan.encoder.pack, NUMPY), None)
+    assert there.dtype == torch.float64
+    assert_allclose(there.cpu().numpy(), here, atol=1e-5)
+    assert n < 1500 or here.max() > 0.5
+
+
+@pytest.mark.parametrize("name", ["residual", "normality"])
+def test_functions_over_landmarks_have_the_same_values_by_tensors(name, payments, detector):
+    plan, function = detector.plan_, detector.model_.score.functions[name]
+    Z = plan.encode(payments.X)
+    there = plan.kernel.map_on(TorchBackend(DEVICE)).evaluate(
+        torch.as_tensor(Z, device=DEVICE), function.landmark_coef
+    )
+    here = plan.kernel.numpy_map.evaluate(Z, function.landmark_coef)
+    assert_allclose(there.cpu().numpy(), here, atol=1e-5)
+
+
+def test_equal_rows_are_as_near_by_tensors():
+    """Distances that differ from 0 by rounding alone count nothing, whoever sums them."""
+    rng = np.random.default_rng(0)
+    rows = rng.choice([0.1, 0.7, 3.3], size=(400, 6)).astype(np.float32)
+    rows[:20] += rng.normal(size=(20, 6)).astype(np.float32)
+    neighbourhood, _ = Neighbourhood.of(rows, np.arange(400) < 20)
+    assert neighbourhood.has_handicap
+    new = np.concatenate([rows, rows + np.float32(0.5)])
+    here = neighbourhood.log_distance(new)
+    there = neighbourhood.log_distance_of_tensor(torch.as_tensor(new, device=DEVICE))
+    assert_allclose(there.cpu().numpy(), here, atol=1e-5)
+    assert (np.exp(here[20:400]) == LEAST).mean() > 0.5
+
+
+def assert_agree(there, detector, X):
+    """Scores of a device are those of the detector in memory."""
+    step, others = (1e-5, 1e-3) if DEVICE == "cuda" else (1e-6, 2e-5)
+    error = rounding(detector, read_table(X, name=""), step=step, others=others)
+    assert (np.abs(there - detector.score_samples(X)) <= error).all()
 
 
 def as_arrow(frame):
@@ -130,7 +180,7 @@ def test_a_table_on_a_device_scores_as_in_memory(form, payments, detector, on_de
     there = on_device.score_samples(X)
     kinds, p = on_device.predict_kind(X), on_device.p_value(X)
     detector.set_params(device="cpu")
-    assert_allclose(there, detector.score_samples(X), atol=1e-3 if DEVICE == "cuda" else 2e-5)
+    assert_agree(there, detector, X)
     assert (kinds == detector.predict_kind(X)).mean() > 0.999
     assert_allclose(p, detector.p_value(X), atol=0.01)
     assert len(set(kinds)) > 2
@@ -142,7 +192,9 @@ def test_doubted_rows_score_as_in_memory(payments):
     detector = Detector(**SETTINGS).fit(payments.X, labels)
     assert detector.model_.score.functions["likeness"].coef.any()
     here = detector.score_samples(payments.X)
-    assert_allclose(detector.set_params(device="auto").score_samples(payments.X), here, atol=1e-3)
+    there = detector.set_params(device="auto").score_samples(payments.X)
+    assert_agree(there, detector.set_params(device="cpu"), payments.X)
+    assert_array_equal(detector.score_samples(payments.X), here)
 
 
 def encoded_in(detector, X, most):

@@ -277,7 +277,7 @@ def test_a_config_of_numpy_numbers_and_zeros_is_kept(path):
         ({"n_folds": 2.5}, "n_folds must be a whole number of at least 2, got 2.5"),
         ({"likeness_ridge": 0}, "likeness_ridge must be a number above 0"),
         ({"vote_weight": -1}, "vote_weight must be a number of at least 0, got -1"),
-        ({"ellipsoid_step": float("nan")}, "ellipsoid_step must be a number of at least 0"),
+        ({"excess_weight": float("nan")}, "excess_weight must be a number of at least 0"),
         ({"powers": (2, 1)}, r"powers must be a tuple of powers of two .* got \(2, 1\)"),
         ({"powers": 2}, "powers must be a tuple"),
     ],

@@ -180,6 +180,26 @@ def judges(name):
     return lambda m: parts_of(m, "judges")[name]
 
 
+def term(name, *parts):
+    """A part of a term of the plan."""
+    return lambda m: parts_of(m, "plan", "terms", name, *parts[:-1])[parts[-1]]
+
+
+def isolation(*parts):
+    return lambda m: parts_of(m, "plan", "isolation", *parts[:-1])[parts[-1]]
+
+
+TAILS = {
+    "of the ellipsoid": term("excess", "ellipsoid", "tail", "knots"),
+    "of distances": term("nearest", "tail", "knots"),
+    "of surprises": term("surprise", "predictions", "tail", "knots"),
+    "of the largest surprises": term("surprise", "predictions", "whole", "slopes"),
+}
+NEAR = ("nearest", "neighbourhood")
+BINS = ("surprise", "predictions", "bins")
+TREES = ("surprise", "predictions", "trees")
+
+
 NO_STEP = np.array([[0, 5e-324], [0, 1], [0, 1]])
 ARRAYS = {
     "knots out of order": (amounts, lambda a: a[:, ::-1]),
@@ -246,6 +266,37 @@ ARRAYS = {
     "a distance of no number": (judges("unlike_all"), put((0, 1), np.nan)),
     "a rank less": (judges("unlike_all"), lambda a: a[1:]),
     "signed bound of anomalies": (lambda m: holdout(m)["anomaly_bound"], lambda a: a.astype(int)),
+    **{f"a tail {name}, narrower": (part, lambda a: a[:, 1:]) for name, part in TAILS.items()},
+    **{f"a tail {name}, of no number": (part, put((0, 0), np.nan)) for name, part in TAILS.items()},
+    **{f"a tail {name}, of one knot": (part, lambda a: a[:1]) for name, part in TAILS.items()},
+    "fewer near rows": (term(*NEAR, "rows"), lambda a: a[1:]),
+    "narrower near rows": (term(*NEAR, "rows"), lambda a: a[:, 1:]),
+    "a near row of no number": (term(*NEAR, "rows"), put((0, 0), np.nan)),
+    "surroundings of no number": (term(*NEAR, "scale"), put(0, np.inf)),
+    "surroundings below 0": (term(*NEAR, "scale"), put(0, -1)),
+    "surroundings of nothing": (term(*NEAR, "scale"), put(0, 1e29)),
+    "fewer handicaps": (term(*NEAR, "handicap"), lambda a: a[1:]),
+    "a handicap below 0": (term(*NEAR, "handicap"), put(0, -1)),
+    "a cut beyond the columns": (term(*BINS, "column"), put(0, 99)),
+    "a cut before the columns": (term(*BINS, "column"), put(0, -1)),
+    "a cut of no number": (term(*BINS, "limit"), put(0, np.nan)),
+    "fewer cuts": (term(*BINS, "limit"), lambda a: a[1:]),
+    "a target beyond": (term(*BINS, "target"), put(0, 1000)),
+    "a target before": (term(*BINS, "target"), put(0, -1)),
+    "a step down": (term(*BINS, "step"), put(0, -1)),
+    "a predicting tree less": (term(*TREES, "root"), lambda a: a[:-1]),
+    "a node that predicts by a column beyond": (term(*TREES, "column"), put(0, 999)),
+    "surprises of fewer leaves": (sums("totals", "leaves", -1), lambda a: a[1:]),
+    "surprises of fewer bins": (sums("totals", "leaves", -1), lambda a: a[:, 1:]),
+    "surprises of no number": (sums("totals", "leaves", -1), put((0, 0), np.nan)),
+    "normality of fewer landmarks": (
+        lambda m: parts_of(m, "solved", "normality")["coef"],
+        lambda a: a[1:],
+    ),
+    "normality of no number": (
+        lambda m: parts_of(m, "solved", "normality")["coef"],
+        put(0, np.nan),
+    ),
     "names by number": (
         lambda m: parts_of(m, "evidence", "labels", "reader")["classes"],
         lambda _: np.arange(2),
@@ -257,6 +308,29 @@ ARRAYS = {
 def test_arrays_have_to_fit_together(place, change, path):
     writer = Writer()
     tree = writer.tree(fitted("mixed")[0], "Detector")
+    [number] = place(tree).values()
+    writer.arrays[number] = change(writer.arrays[number])
+    path.write_bytes(pack(tree, writer.arrays, made_by="test"))
+    with pytest.raises(ModelFileError):
+        load_model(path)
+
+
+ISOLATION = {
+    "a depth less": (isolation("depth"), lambda a: a[1:]),
+    "a depth of no number": (isolation("depth"), put(0, np.nan)),
+    "narrower references": (isolation("references"), lambda a: a[:, 1:]),
+    "one reference": (isolation("references"), lambda a: a[:1]),
+    "ranks of fewer depths": (isolation("depths"), lambda a: a[1:]),
+    "ranks of distances of no number": (isolation("distances"), put(0, np.nan)),
+    "a tree less": (isolation("trees", "root"), lambda a: a[1:]),
+    "a column beyond": (isolation("trees", "column"), put(0, 99)),
+}
+
+
+@pytest.mark.parametrize(("place", "change"), ISOLATION.values(), ids=ISOLATION)
+def test_isolation_fits_to_the_rows(place, change, path):
+    writer = Writer()
+    tree = writer.tree(fitted("one class")[0], "Detector")
     [number] = place(tree).values()
     writer.arrays[number] = change(writer.arrays[number])
     path.write_bytes(pack(tree, writer.arrays, made_by="test"))

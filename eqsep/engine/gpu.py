@@ -19,6 +19,7 @@ from eqsep.engine.trees import Trees
 SUMMED_AT_ONCE = 2**16  # rows: their sums of products of digits stay below 2^31
 SCORED_AT_ONCE = 2**20  # rows
 WALKED_AT_ONCE = 2**16  # rows
+DISTANCES_AT_ONCE = 2**24  # between rows and others
 SCALE = 127 * 256.0  # what a kernel value of 1 is as a whole number
 _ROWS, _LANDMARKS, _WARPS = 128, 64, 4  # a tile stays in registers
 _SIDE, _DEPTH, _STAGES = 128, 64, 5  # of a product of digits: those of so many rows at a time
@@ -80,6 +81,26 @@ def sums(X: Any, C: Any, coef: Any, form: Form) -> Any:  # pragma: no cover  nee
     coef = torch.nn.functional.pad(coef, (0, ct.shape[1] - C.shape[0]))
     _over_tiles(_tiles().sums, xt, ct, (coef, out), form, across=False)
     return out[: X.shape[0]]
+
+
+def least(X: Any, C: Any, scale: Any, handicap: Any, *, lowest: float) -> Any:
+    """The least of max(||x - c||_1 scale_c, lowest) + handicap_c.  (n, d), (m, d) -> (n,)"""
+    import torch
+
+    if is_tiled(X) and X.shape[0]:  # pragma: no cover  needs a GPU
+        xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
+        (d, n), m, more = xt.shape, ct.shape[1], ct.shape[1] - C.shape[0]
+        out = torch.empty(n, device=X.device)
+        scale = torch.nn.functional.pad(scale, (0, more))
+        handicap = torch.nn.functional.pad(handicap, (0, more), value=math.inf)
+        sizes = (lowest, n, m, d, _ROWS, _LANDMARKS)
+        _tiles().least[(n // _ROWS,)](xt, ct, scale, handicap, out, *sizes, num_warps=_WARPS)
+        return out[: X.shape[0]]
+    found = []
+    for some in X.split(max(DISTANCES_AT_ONCE // C.shape[0], 1)):
+        scaled = torch.cdist(some, C, p=1).mul_(scale).clip_(lowest).add_(handicap)
+        found.append(scaled.amin(dim=1))
+    return torch.cat(found)
 
 
 # Digits are whole numbers 256 h + l, with h and l of shape (m, n) in eight bits: (2, m, n).

@@ -6,7 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from eqsep.engine.kernels import SparseManhattan, manhattan
+from eqsep.arrays import WithoutCaches
+from eqsep.engine import gpu
+from eqsep.engine.kernels import SparseManhattan
 from eqsep.engine.loops import compiled, in_threads
 from eqsep.schemas import Kept, bounded
 
@@ -14,11 +16,12 @@ _NEIGHBOURS = 10  # whose mean distance is what surrounds a row
 _ROWS_AT_ONCE = 128  # rows held as distances
 _SIDE_BY_SIDE = 64  # rows that one is compared with before it may be near enough
 _SHARE_NEARER = 0.99  # of rows are nearer to others than the handicap
-_LEAST_DISTANCE = 1e-9  # of a distance, so that it has a logarithm
+LEAST = 2.0**-10  # of a scaled distance: what is nearer is equal, up to rounding
+_NARROWEST = 1e-3  # surroundings, as a share of the rows' own size: closer rows are equal
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbourhood(Kept):
+class Neighbourhood(WithoutCaches, Kept):
     """Rows, each with the inverse of its surroundings.
 
     The surroundings of a row are the mean distance to its ten nearest, and twice the mean of that
@@ -52,18 +55,29 @@ class Neighbourhood(Kept):
         dense = np.argsort(around, kind="stable")  # first those that most rows are near to
         rows, isolated, around = rows[dense], isolated[dense], around[dense]
         distances = SparseManhattan(rows)
-        scale = (1 / (around + max(2 * float(np.mean(around)), _LEAST_DISTANCE))).astype(np.float32)
+        narrowest = max(_NARROWEST * float(np.abs(rows).sum(axis=1).mean()), LEAST)
+        scale = (1 / (around + max(2 * float(np.mean(around)), narrowest))).astype(np.float32)
         alone, usual = np.empty(len(rows)), np.where(isolated, np.inf, 0).astype(np.float32)
         for first in range(0, len(rows), _ROWS_AT_ONCE):
             scaled = distances(rows[first : first + _ROWS_AT_ONCE]) * scale + usual
             here = np.arange(len(scaled))
             scaled[here, first + here] = np.inf
             alone[first : first + _ROWS_AT_ONCE] = scaled.min(axis=1)
-        alone = np.maximum(alone, _LEAST_DISTANCE)
+        alone = np.maximum(alone, LEAST)
         far = np.quantile(alone[~isolated], _SHARE_NEARER)
         handicap = np.where(isolated, far, 0.0).astype(np.float32)
         back = np.argsort(dense)  # in the order in which the rows came
         return cls(rows, scale, handicap), np.log(alone[back][~isolated[back]])
+
+    def fits(self, *, n_columns: int) -> bool:
+        """Whether distances of rows of so many columns are finite, and at least 0."""
+        return (
+            len(self.rows) > 0
+            and self.rows.shape[1] == n_columns
+            and float(self.scale.min()) > 0
+            and float(self.scale.max()) <= 1 / LEAST
+            and float(self.handicap.min()) >= 0
+        )
 
     def log_distance(self, rows: np.ndarray, *, enough: float = -np.inf) -> np.ndarray:
         """The logarithm of the least scaled distance of each row.  (n, d) -> (n,)
@@ -72,13 +86,13 @@ class Neighbourhood(Kept):
         """
         blocks, scale, handicap = self._blocks
         rows, out = np.ascontiguousarray(rows, dtype=np.float32), np.empty(len(rows), np.float32)
-        limit = np.float32(np.exp(enough))
+        limit, lowest = np.float32(np.exp(enough)), np.float32(LEAST)
 
         def fill(some: slice) -> None:
-            _nearest(rows[some], blocks, scale, handicap, limit, out[some])
+            _nearest(rows[some], blocks, scale, handicap, lowest, limit, out[some])
 
         in_threads(fill, len(rows), steps=rows.size * len(self.rows) // 4, most=_ROWS_AT_ONCE)
-        return np.asarray(np.log(np.maximum(out.astype(float), _LEAST_DISTANCE)))
+        return np.asarray(np.log(out.astype(float)))
 
     def log_distance_of_tensor(self, rows: Any) -> Any:
         """The same of a tensor, on its device."""
@@ -87,12 +101,13 @@ class Neighbourhood(Kept):
         here = {"device": rows.device, "dtype": rows.dtype}
         parts = (self.rows, self.scale, self.handicap)
         others, scale, handicap = (torch.as_tensor(part, **here) for part in parts)
-        found = [
-            (manhattan(some, others) * scale + handicap).min(dim=1).values
-            for some in rows.split(_ROWS_AT_ONCE)
-        ]
-        least = torch.cat(found) if found else rows[:, 0]
-        return least.double().clip(_LEAST_DISTANCE).log()
+        least = gpu.least(rows, others, scale, handicap, lowest=LEAST)
+        return least.double().clip(LEAST).log()
+
+    @cached_property
+    def has_handicap(self) -> bool:
+        """Whether there are rows that may be anomalies."""
+        return bool(self.handicap.any())
 
     @cached_property
     def _blocks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -107,7 +122,9 @@ class Neighbourhood(Kept):
 
 
 @compiled
-def _nearest(X: Any, blocks: Any, scale: Any, handicap: Any, enough: Any, out: Any) -> None:
+def _nearest(
+    X: Any, blocks: Any, scale: Any, handicap: Any, lowest: Any, enough: Any, out: Any
+) -> None:
     width = blocks.shape[2]
     total = np.empty(width, np.float32)
     for i in range(X.shape[0]):
@@ -120,7 +137,7 @@ def _nearest(X: Any, blocks: Any, scale: Any, handicap: Any, enough: Any, out: A
                 for j in range(width):
                     total[j] += abs(x - blocks[b, k, j])
             for j in range(width):
-                distance = total[j] * scale[b, j] + handicap[b, j]
+                distance = max(total[j] * scale[b, j], lowest) + handicap[b, j]
                 if distance < least:
                     least = distance
             if least <= enough:

@@ -20,7 +20,7 @@ _ROWS_OF_A_TREE, _DEPTH = 512, 6
 _ROWS_TO_JUDGE = 2000  # rows by which surprises are judged
 _PRIOR = 2.0  # rows that each leaf has beforehand, of all bins as they are in the tree
 _ROWS_AT_ONCE = 512
-_LEAST_PROBABILITY = 1e-6  # of a probability, so that it has a logarithm
+LEAST = 1e-6  # of a probability, so that it has a logarithm
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +167,8 @@ class Predictions(Kept):
             and int(self.bins.column.min(initial=0)) >= 0
             and int(self.bins.column.max(initial=0)) < n_columns
             and int(self.bins.target.min(initial=0)) >= 0
-            and 0
-            <= int(self.bins.step.min(initial=0))
-            <= int(self.bins.step.max(initial=0))
-            < N_BINS
+            and int(self.bins.step.min(initial=0)) >= 0
+            and int(self.bins.step.max(initial=0)) < N_BINS
         )
 
     @property
@@ -216,16 +214,19 @@ class Predictions(Kept):
             torch.as_tensor(part, **here)
             for part in (self.bins.column, self.bins.limit, self.bins.steps)
         )
-        bins = ((rows[:, column.long()] > limit).float() @ steps).long().clip(max=N_BINS - 1)
-        places = gpu.leaves(self.trees, rows) * N_BINS + bins.repeat_interleave(self.n_each, dim=1)
-        flat = torch.as_tensor(probability.ravel(), **here)
-        return flat[places].reshape(-1, *self._shape).mean(dim=2)
+        flat, parts = torch.as_tensor(probability.ravel(), **here), []
+        for some in rows.split(gpu.WALKED_AT_ONCE):
+            above = (some[:, column.long()] > limit).float()
+            bins = (above @ steps).long().clip(max=N_BINS - 1).repeat_interleave(self.n_each, dim=1)
+            places = gpu.leaves(self.trees, some) * N_BINS + bins
+            parts.append(flat[places].reshape(-1, *self._shape).mean(dim=2))
+        return torch.cat(parts)
 
     def surprise(self, probability: Any) -> Any:
         """How surprising each target is, as a tail.  (n, n_targets) -> (n, n_targets)"""
         if isinstance(probability, np.ndarray):
-            return self.tail(-np.log(np.maximum(probability, _LEAST_PROBABILITY)))
-        return self.tail(-probability.clip(_LEAST_PROBABILITY).log())
+            return self.tail(-np.log(np.maximum(probability, LEAST)))
+        return self.tail(-probability.clip(LEAST).log())
 
     def total(self, surprise: Any) -> Any:
         """The tail of the mean of the two largest of each row.  (n, n_targets) -> (n,)"""
@@ -268,7 +269,7 @@ class Predictions(Kept):
         of_target = is_out.reshape(n, *self._shape)
         counts = np.where(of_target.any(axis=2, keepdims=True), of_target, True)
         mean = (p.reshape(n, *self._shape) * counts).sum(axis=2) / counts.sum(axis=2)
-        return np.asarray(-np.log(np.maximum(mean, _LEAST_PROBABILITY)))
+        return np.asarray(-np.log(np.maximum(mean, LEAST)))
 
 
 @compiled

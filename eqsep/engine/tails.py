@@ -22,12 +22,12 @@ class Tail(Kept):
     Values are logarithms: of distances, or of probabilities.
     """
 
-    knots: np.ndarray  # (2, ...): where the slope changes
-    slopes: np.ndarray  # (2, ...): by how much
+    knots: np.ndarray  # (2, k): where the slope changes
+    slopes: np.ndarray  # (2, k): by how much
 
     SCHEMAS: ClassVar = {
-        "knots": bounded(2, "k", dtype="float64"),
-        "slopes": bounded(2, "k", dtype="float64"),
+        "knots": bounded(2, "columns", dtype="float64"),
+        "slopes": bounded(2, "columns", dtype="float64"),
     }
 
     @classmethod
@@ -44,6 +44,7 @@ class Tail(Kept):
 
     @property
     def n_columns(self) -> int:
+        """Of how many columns of values it is."""
         return int(self.knots.shape[1])
 
     def __call__(self, values: Any) -> Any:

@@ -96,6 +96,26 @@ def sums(
 
 
 @triton.jit
+def least(
+    xt, ct, scale, handicap, out, lowest, n, m, d, ROWS: tl.constexpr, LANDMARKS: tl.constexpr
+):  # fmt: skip
+    """The least distance to all landmarks, scaled, with a handicap; some rows for each program."""
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    nearest = tl.full([ROWS], float("inf"), tl.float32)
+    for first in range(0, m, LANDMARKS):
+        landmarks = first + tl.arange(0, LANDMARKS)
+        s = tl.zeros([ROWS, LANDMARKS], tl.float32)
+        for k in tl.range(0, d, loop_unroll_factor=4):
+            x = tl.load(xt + k * n + rows)
+            c = tl.load(ct + k * m + landmarks)
+            s += tl.abs(x[:, None] - c[None, :])
+        scaled = tl.maximum(s * tl.load(scale + landmarks)[None, :], lowest)
+        scaled += tl.load(handicap + landmarks)[None, :]
+        nearest = tl.minimum(nearest, tl.min(scaled, axis=1))
+    tl.store(out + rows, nearest)
+
+
+@triton.jit
 def squares(a, left, right, out, m, n, SIDE: tl.constexpr, ROWS: tl.constexpr):
     """Σ_n a_in a_jn of eight bits in 32, (m, n) -> (m, m), a tile of the named pair a program."""
     i = tl.load(left + tl.program_id(0)) * SIDE + tl.arange(0, SIDE)

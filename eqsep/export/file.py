@@ -106,7 +106,7 @@ def _add_outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
         return [score, scores.p_value(inner, score)]
 
     model = scores.model
-    n_differences = table.n_differences * len(model.plan.kernel.landmarks)
+    n_differences = table.n_differences * scores.n_points
     n_compared = max(KNOTS * len(table.numbers), len(model.calibration.scores))
     most = int(np.clip(AT_ONCE // max(n_differences, n_compared), 1, 256))
     first: Any = numbers or codes

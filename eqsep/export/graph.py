@@ -34,14 +34,24 @@ class Graph:
     _numbers: Any = field(default_factory=count)
 
     def __call__(
-        self, kind: str, *operands: Operand, result: str = "", domain: str = "", **attributes: Any
+        self,
+        kind: str,
+        *operands: Operand,
+        result: str = "",
+        n_unused: int = 0,
+        domain: str = "",
+        **attributes: Any,
     ) -> Value:
-        """Add a node; the name of its result is `result`, or a new one."""
+        """Add a node; the name of its result is `result`, or a new one.
+
+        Where `n_unused` results follow the first one, nothing uses them.
+        """
         from onnx import helper
 
         result = result or self.name(kind)
         names = [o if isinstance(o, str) else self.constant(o) for o in operands]
-        self.nodes.append(helper.make_node(kind, names, [result], domain=domain, **attributes))
+        results = [result, *(self.name(kind) for _ in range(n_unused))]
+        self.nodes.append(helper.make_node(kind, names, results, domain=domain, **attributes))
         return result
 
     def cast(self, value: Value, dtype: type, *, result: str = "") -> Value:

@@ -230,9 +230,10 @@ class TableGraph:
 
     @property
     def n_differences(self) -> int:
-        """How many outputs of a row are compared with each landmark's: names are looked up."""
+        """How many packed columns are compared with each landmark's: names are looked up."""
         columns = [c.column for c in self.columns if not isinstance(c.column, Category)]
-        return 1 + sum(weight > 0 for column in columns for weight in column.weights)
+        groups = [zip(column.groups, column.weights, strict=True) for column in columns]
+        return 1 + sum(len({group for group, weight in both if weight > 0}) for both in groups)
 
     def inputs(self) -> list[Any]:
         """The declared inputs: doubles and strings of shape (n,), or doubles (n, d)."""

@@ -66,9 +66,10 @@ class EllipsoidTerm(Term):
     def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
         del before
         term = cls.from_state(state, columns=encoder.deviations)
-        ellipsoid = term.ellipsoid
-        if len(ellipsoid.centre) != len(term.columns) or ellipsoid.tail.n_columns != 1:
+        if len(term.ellipsoid.centre) != len(term.columns):
             schemas.damaged("its ellipsoid does not have the numbers of its table")
+        if term.ellipsoid.tail.n_columns != 1:
+            schemas.damaged("the tail of its ellipsoid is not of one number")
         return term
 
 

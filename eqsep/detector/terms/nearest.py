@@ -75,9 +75,10 @@ class NearestTerm(Term):
     def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
         del before
         term = cls.from_state(state)
-        n_rows, n_columns = term.neighbourhood.rows.shape
-        if not n_rows or n_columns != len(encoder.pack.first) or term.tail.n_columns != 1:
+        if not term.neighbourhood.fits(n_columns=len(encoder.pack.first)):
             schemas.damaged("the rows that distances are measured to do not match its columns")
+        if term.tail.n_columns != 1:
+            schemas.damaged("the tail of its distances is not of one number")
         return term
 
 
