@@ -115,9 +115,13 @@ def option_defaults(project: Project, command: str, words: Sequence[str]) -> dic
         given["out"] = project.model
     if "--fdr" in words:  # another promise
         given.pop("false_alarm_rate", None)
+    settled = set()
     if "--like" in words:  # that model has settled them
-        given = {key: value for key, value in given.items() if key not in ("window", "unlabelled")}
-    return given
+        settled |= {"window", "unlabelled", "clean"}
+    said = {word.split("=", 1)[0] for word in words}
+    settled |= {"unlabelled"} if "--clean" in said else set()
+    settled |= {"clean"} if "--unlabelled" in said else set()
+    return {key: value for key, value in given.items() if key not in settled}
 
 
 def _not_used(command: Any, words: Sequence[str], keys: Iterable[str]) -> set[str]:
