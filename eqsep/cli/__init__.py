@@ -115,12 +115,12 @@ def option_defaults(project: Project, command: str, words: Sequence[str]) -> dic
         given["out"] = project.model
     if "--fdr" in words:  # another promise
         given.pop("false_alarm_rate", None)
-    settled = set()
+    settled = set[str]()
     if "--like" in words:  # that model has settled them
         settled |= {"window", "unlabelled", "clean"}
-    said = {word.split("=", 1)[0] for word in words}
-    settled |= {"unlabelled"} if "--clean" in said else set()
-    settled |= {"clean"} if "--unlabelled" in said else set()
+    options = {word.split("=", 1)[0] for word in words}
+    settled |= {"unlabelled"} if "--clean" in options else set()
+    settled |= {"clean"} if "--unlabelled" in options else set()
     return {key: value for key, value in given.items() if key not in settled}
 
 
