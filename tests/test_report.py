@@ -398,8 +398,9 @@ def test_the_page_says_what_normal_rows_were_taken_for(text, detector, new):
     counts = {"takeover": int((y == "takeover").sum()), "without a label": int(unnoticed.sum())}
     report = detector_report(doubting, HeldOut(new.X, new.kind), counts=counts)
     told = f"{unnoticed.sum():,} rows without a label are doubted: some may be anomalies, and the "
-    told += "5% most isolated do not describe normal rows. Otherwise pass --clean (in Python "
-    told += "unlabelled=&#34;trusted&#34;) if the rows without a label are known to be normal."
+    told += "5% most isolated do not describe normal rows. Otherwise pass "
+    told += '<code>--clean</code> (in Python <code>unlabelled="trusted"</code>) if the rows '
+    told += "without a label are known to be normal."
     left_out = doubting.calibration_.n_left_out
     assert report.learnt.left_out == left_out > 0
     page = html(replace(report, columns=report.columns[:1]))

@@ -148,14 +148,14 @@ def test_a_page_says_what_was_assumed_and_counts_no_row_as_normal():
     report = detector_report(detector, held, counts={"normal": 720})
     assert report.learnt.counts == {"without a label": 720}
     page = html(report)
-    assert f"720 rows without a label are {NOBODY}. Otherwise pass --clean (in Python" in page
+    assert f"720 rows without a label are {NOBODY}. Otherwise pass <code>--clean</code>" in page
     assert "labelled normal" not in page
 
 
 def test_nothing_is_assumed_of_rows_labelled_normal():
     learnt = learnt_by(cheap().fit(rows(), np.zeros(400)), normal="normal", counts={"normal": 400})
     assert learnt.trust == "400 rows labelled normal are trusted"
-    assert (learnt.otherwise, learnt.doubted) == ("", None)
+    assert (learnt.assumed, learnt.doubted) == ("", None)
 
 
 def test_rows_labelled_normal_that_are_doubted_are_said_to_be():

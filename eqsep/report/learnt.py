@@ -11,6 +11,7 @@ from eqsep.labels import NORMAL, WITHOUT
 
 _WORDS = {"number": "numbers", "date": "dates", "duration": "durations"}
 _WORDS |= {"text": "names", "boolean": "yes or no"}
+ALL_UNSEEN, SOME_DOUBTED = "all unseen", "some doubted"  # what a fit may have assumed
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class LearntSummary:
     counts: dict[str, int]  # the rows of each kind that the fit was given, in the order shown
     seen: tuple[str, ...]
     trust: str  # how the rows that count as normal were treated
-    otherwise: str  # what to pass if that is wrong; "" if it was asked for
+    assumed: str  # what was assumed of rows that nobody has looked at; "" if nothing
     doubted: str | None  # which rows set the threshold, if these may be anomalies
     columns: dict[str, str]  # the columns that are used, and what each is read as
     dropped: dict[str, str]  # the columns that are not, and why
@@ -66,11 +67,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
         trust=trust_in(detector, rows, normal=normal),
-        otherwise=otherwise(
-            detector,
-            clean='--clean (in Python unlabelled="trusted")',
-            doubted='--unlabelled doubted (unlabelled="doubted")',
-        ),
+        assumed=assumed(detector),
         doubted=doubted if plan.labels.doubts_calibration else None,
         columns={name: _WORDS[one.reads] for name, one in plan.encoder.by_name.items() if one},
         dropped=dict(plan.encoder.dropped),
@@ -133,16 +130,14 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     return f"{trusted}; {others} {reading.unlabelled_weight:g}" + " each" * bool(without)
 
 
-def otherwise(detector: Detector, *, clean: str, doubted: str) -> str:
-    """What to pass if the rows are not what a detector has assumed; "" if nothing was assumed."""
+def assumed(detector: Detector) -> str:
+    """What a first fit has assumed of rows that nobody has looked at; "" if nothing, or told so."""
     if detector.plan is not None or detector.unlabelled != "auto":
         return ""
     reading = detector.model_.plan.labels
     if reading.doubted:
-        return f"{clean} if the rows {WITHOUT} are known to be normal"
-    if reading.isolation == WEIGHED:
-        return f"{clean} if these rows are known to be normal, {doubted} if many may be anomalies"
-    return ""
+        return SOME_DOUBTED
+    return ALL_UNSEEN if reading.isolation == WEIGHED else ""
 
 
 def _are(rows: Mapping[str, int], taken: str) -> str:
