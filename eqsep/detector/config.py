@@ -19,7 +19,8 @@ class Config:
     """Every number that a fit depends on, with its default.
 
     Pass them as ``Detector(config=Config(n_trees=100))``. Those that begin with `doubted_` replace
-    their namesakes if rows that are not labelled anomalous may be anomalies.
+    their namesakes if rows that are not labelled anomalous may be anomalies, those that begin with
+    `unlabelled_` if no anomaly is labelled.
 
     Attributes
     ----------
@@ -42,8 +43,9 @@ class Config:
         The minimum number of rows in a leaf.
     max_tree_normal, max_tree_anomalous : int
         The maximum number of rows of each class that a tree is grown on.
-    ellipsoid_step, doubted_ellipsoid_step : float
-        What a step beyond the ellipsoid of normal rows adds to the score.
+    excess_weight, unlabelled_excess_weight, doubted_excess_weight : float
+        What a power of ten by which rows so far from the ellipsoid of normal ones are rarer adds to
+        the score, at most.
     likeness_weight, likeness_ridge : float
         Weight, and n times the ridge penalty, of likeness to n anomalies if rows are doubted.
     normality_weight : float
@@ -51,15 +53,14 @@ class Config:
     n_references : int
         Normal rows that the distance to the nearest one is measured to.
     nearest_weight, unlabelled_nearest_weight, doubted_nearest_weight : float
-        What a power of ten by which so distant rows are rarer adds to the score: with labelled
-        anomalies, without any, and where rows are doubted.
+        What a power of ten by which so distant rows are rarer adds to the score.
     n_surprise_trees : int
         Trees that predict columns from the others, in all.
-    surprise_weight, doubted_surprise_weight : float
+    surprise_weight, unlabelled_surprise_weight, doubted_surprise_weight : float
         What a power of ten by which so surprising rows are rarer adds to the score.
-    isolated_share, unlabelled_isolated_share, doubted_isolated_share : float
-        The share of rows without a label that do not count as looking normal: of doubted rows with
-        labelled anomalies, of all rows where nothing is labelled, and where these are doubted.
+    isolated_share, doubted_isolated_share : float
+        The share of rows that nobody has looked at, and that do not count as looking normal; the
+        latter where rows are to be doubted and no anomaly is labelled.
     max_held_out, max_held_out_in_groups, max_held_out_anomalies : int
         The most rows that a first fit holds out: normal rows one by one, normal rows in whole
         groups, and labelled anomalies if rows are doubted.
@@ -80,26 +81,27 @@ class Config:
     n_trees: int = 70
     tree_columns: float = 0.7
     max_tree_columns: int = 100
-    vote_weight: float = 2.0
+    vote_weight: float = 3.0
     doubted_vote_weight: float = 4.0
     min_leaf: int = 1
     doubted_min_leaf: int = 3
     max_tree_normal: int = 4000
     max_tree_anomalous: int = 2000
-    ellipsoid_step: float = 0.1
-    doubted_ellipsoid_step: float = 0.015
-    likeness_weight: float = 0.6
+    excess_weight: float = 0.24
+    unlabelled_excess_weight: float = 0.12
+    doubted_excess_weight: float = 0.05
+    likeness_weight: float = 0.5
     likeness_ridge: float = 300.0
     normality_weight: float = 0.5
-    n_references: int = 5000
+    n_references: int = 2000
     nearest_weight: float = 0.12
     unlabelled_nearest_weight: float = 0.2
-    doubted_nearest_weight: float = 0.03
-    n_surprise_trees: int = 200
+    doubted_nearest_weight: float = 0.08
+    n_surprise_trees: int = 80
     surprise_weight: float = 0.03
+    unlabelled_surprise_weight: float = 0.02
     doubted_surprise_weight: float = 0.01
-    isolated_share: float = 0.05
-    unlabelled_isolated_share: float = 0.1
+    isolated_share: float = 0.1
     doubted_isolated_share: float = 0.3
     max_held_out: int = 19_999
     max_held_out_in_groups: int = 10_000
@@ -155,13 +157,11 @@ class Config:
         """The config of detectors without one: the innermost of `as_default`, or all defaults."""
         return _defaults[-1] if _defaults else cls()
 
-    def for_rows(self, *, doubted: bool) -> Self:
-        """The config with the `doubted_` values in place of their namesakes."""
-        if not doubted:
-            return self
+    def for_rows(self, *, doubted: bool, labelled: bool = True) -> Self:
+        """The config with the numbers for such rows in place of their namesakes."""
+        prefix = "doubted_" if doubted else "" if labelled else "unlabelled_"
         known = vars(self)
-        own = {n.removeprefix("doubted_"): v for n, v in known.items() if n in _DOUBTED}
-        return replace(self, **own)
+        return replace(self, **{n: known[prefix + n] for n in _REPLACED if prefix + n in known})
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
@@ -184,16 +184,13 @@ _MINIMA = {
     "n_surprise_trees": 0,
 }  # of whole numbers; 1 for others
 _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
-_SHARES = ("isolated_share", "unlabelled_isolated_share", "doubted_isolated_share")
-_DOUBTED = tuple(  # the numbers in place of others where rows are doubted
-    f"doubted_{name}"
-    for name in (
-        "bandwidth",
-        "vote_weight",
-        "min_leaf",
-        "ellipsoid_step",
-        "nearest_weight",
-        "surprise_weight",
-    )
+_SHARES = ("isolated_share", "doubted_isolated_share")
+_REPLACED = (  # where rows are doubted, or no anomaly is labelled
+    "bandwidth",
+    "vote_weight",
+    "min_leaf",
+    "excess_weight",
+    "nearest_weight",
+    "surprise_weight",
 )
 _defaults: list[Config] = []  # those of `Config.as_default` that are open

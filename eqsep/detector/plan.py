@@ -75,7 +75,7 @@ class LabelScheme(schemas.Kept):
         elif unlabelled == "doubted":
             isolation, share = LEFT_OUT, config.doubted_isolated_share
         elif unlabelled == "auto" and not labels.kinds and not n_normal:
-            isolation, share = WEIGHED, config.unlabelled_isolated_share
+            isolation, share = WEIGHED, config.isolated_share
         return cls(
             normal=normal,
             unlabelled_is_normal=is_normal,
@@ -204,7 +204,7 @@ class Plan(WithoutCaches):
             is_anomaly=labels.is_anomaly[split.learnt],
             weight=learnt.weight,
             encoder=encoder,
-            config=config.for_rows(doubted=scheme.doubted),
+            config=config.for_rows(doubted=scheme.doubted, labelled=bool(labels.is_anomaly.any())),
             doubted=scheme.doubted,
             isolation=scheme.isolation if isolation is not None else KEPT,
             isolated=isolated,

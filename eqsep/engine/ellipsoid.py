@@ -11,8 +11,7 @@ from eqsep.schemas import NOT_NEGATIVE, Kept, bounded, kept
 
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
-MOST_WEIGHT = 0.12  # of a power of ten, however clearly columns move together
-MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
+_FULL_TRUST = 1.2  # R² / (1 - R²) from which on columns clearly move together
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
 _HEAVY = 5.0  # times that: few rows, far out, have turned the axes
 _ROWS_OF_AN_AXIS, _ROWS_IN_DOUBLE = 16, 512  # that a loop takes an axis for, or converts
@@ -33,14 +32,14 @@ class Ellipsoid(Kept):
     axes: np.ndarray  # from deviations from the centre to y; (n_columns, n_axes)
     tail: Tail  # of log r
     heaviness: float  # the tail of the rows themselves, relative to that of Gaussian ones
-    weight: float  # of a power of ten by which so distant rows are rarer
+    trust: float  # how clearly columns move together, from 0 to 1
 
     SCHEMAS: ClassVar = {
         "centre": bounded("d", dtype="float64"),
         "axes": bounded("d", "r", dtype="float64"),
         "tail": kept(Tail),
         "heaviness": NOT_NEGATIVE,
-        "weight": NOT_NEGATIVE,
+        "trust": NOT_NEGATIVE,
     }
 
     @classmethod
@@ -49,13 +48,11 @@ class Ellipsoid(Kept):
         rows: np.ndarray,
         rng: np.random.RandomState,
         weight: np.ndarray | None = None,
-        *,
-        step: float = 0.1,
     ) -> Self | None:
         """The ellipsoid of some normal rows; None if fewer than two columns vary, or too many.
 
-        With R² the mean share of a column's variance that the others explain, the weight is `step`
-        R² / (1 - R²), less for a tail heavier than Gaussian, and at most .12.
+        With R² the mean share of a column's variance that the others explain, the trust grows with
+        R² / (1 - R²), less for a tail heavier than Gaussian.
         """
         most = min(MOST_ROWS, MOST_VALUES // max(rows.shape[1], 1))
         if len(rows) > most:
@@ -73,13 +70,12 @@ class Ellipsoid(Kept):
         beyond = np.log(distance[out] / edge)
         mean = max(float(np.average(beyond, weights=None if weight is None else weight[out])), 1e-3)
         heaviness = float(axes.shape[1] ** 0.5 * mean / _GAUSSIAN)
-        trusted = min(max(explained, 0.0), MOST_TRUSTED) * min(1.0, 1 / heaviness)
         return cls(
             centre=centre,
             axes=axes,
             tail=Tail.of(np.log(_of_other_half(rows, rng, weight, distance))[:, None]),
             heaviness=heaviness,
-            weight=min(step * trusted, MOST_WEIGHT),
+            trust=min(max(explained, 0.0) / _FULL_TRUST * min(1.0, 1 / heaviness), 1.0),
         )
 
     @property

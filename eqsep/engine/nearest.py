@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from eqsep.engine.kernels import SparseManhattan, manhattan
-from eqsep.engine.loops import in_threads
+from eqsep.engine.loops import compiled, in_threads
 from eqsep.schemas import Kept, bounded
 
 _NEIGHBOURS = 10  # whose mean distance is what surrounds a row
 _ROWS_AT_ONCE = 128  # rows held as distances
+_SIDE_BY_SIDE = 64  # rows that one is compared with before it may be near enough
 _FAR = 0.99  # of rows are nearer to others than the handicap
 _LEAST = 1e-9  # of a distance, so that it has a logarithm
 
@@ -48,6 +49,9 @@ class Neighbourhood(Kept):
             between = distances(rows[first : first + _ROWS_AT_ONCE])
             nearest = np.sort(np.partition(between, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
             around[first : first + _ROWS_AT_ONCE] = nearest.mean(axis=1)
+        dense = np.argsort(around, kind="stable")  # first those that most rows are near to
+        rows, isolated, around = rows[dense], isolated[dense], around[dense]
+        distances = SparseManhattan(rows)
         scale = (1 / (around + max(2 * float(np.mean(around)), _LEAST))).astype(np.float32)
         alone, usual = np.empty(len(rows)), np.where(isolated, np.inf, 0).astype(np.float32)
         for first in range(0, len(rows), _ROWS_AT_ONCE):
@@ -59,16 +63,20 @@ class Neighbourhood(Kept):
         handicap = np.where(isolated, np.quantile(alone, _FAR), 0.0).astype(np.float32)
         return cls(rows, scale, handicap), np.log(alone)
 
-    def log_distance(self, rows: np.ndarray) -> np.ndarray:
-        """The logarithm of the least scaled distance of each row.  (n, d) -> (n,)"""
-        out = np.empty(len(rows))
+    def log_distance(self, rows: np.ndarray, *, enough: float = -np.inf) -> np.ndarray:
+        """The logarithm of the least scaled distance of each row.  (n, d) -> (n,)
+
+        Of rows nearer than `enough`, one that is: they need not be compared with all others.
+        """
+        blocks, scale, handicap = self._blocks
+        rows, out = np.ascontiguousarray(rows, dtype=np.float32), np.empty(len(rows), np.float32)
+        limit = np.float32(np.exp(enough))
 
         def fill(some: slice) -> None:
-            scaled = self._distances(rows[some]) * self.scale
-            out[some] = (scaled + self.handicap).min(axis=1)
+            _nearest(rows[some], blocks, scale, handicap, limit, out[some])
 
-        in_threads(fill, len(rows), steps=rows.size * len(self.rows), most=_ROWS_AT_ONCE)
-        return np.log(np.maximum(out, _LEAST))
+        in_threads(fill, len(rows), steps=rows.size * len(self.rows) // 4, most=_ROWS_AT_ONCE)
+        return np.log(np.maximum(out.astype(float), _LEAST))
 
     def log_distance_of_tensor(self, rows: Any) -> Any:
         """The same of a tensor, on its device."""
@@ -85,5 +93,34 @@ class Neighbourhood(Kept):
         return least.double().clip(_LEAST).log()
 
     @cached_property
-    def _distances(self) -> SparseManhattan:
-        return SparseManhattan(self.rows)
+    def _blocks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The rows in blocks, side by side, the last filled with rows that are infinitely far."""
+        m, d = self.rows.shape
+        spare = -m % _SIDE_BY_SIDE
+        rows = np.concatenate([self.rows, np.zeros((spare, d), np.float32)])
+        blocks = np.ascontiguousarray(rows.reshape(-1, _SIDE_BY_SIDE, d).transpose(0, 2, 1))
+        scale = np.append(self.scale, np.ones(spare, np.float32)).reshape(-1, _SIDE_BY_SIDE)
+        far = np.append(self.handicap, np.full(spare, np.inf, np.float32))
+        return blocks, scale, far.reshape(-1, _SIDE_BY_SIDE)
+
+
+@compiled
+def _nearest(X: Any, blocks: Any, scale: Any, handicap: Any, enough: Any, out: Any) -> None:
+    width = blocks.shape[2]
+    total = np.empty(width, np.float32)
+    for i in range(X.shape[0]):
+        least = np.float32(np.inf)
+        for b in range(blocks.shape[0]):
+            for j in range(width):
+                total[j] = 0.0
+            for k in range(blocks.shape[1]):
+                x = X[i, k]
+                for j in range(width):
+                    total[j] += abs(x - blocks[b, k, j])
+            for j in range(width):
+                distance = total[j] * scale[b, j] + handicap[b, j]
+                if distance < least:
+                    least = distance
+            if least <= enough:
+                break
+        out[i] = least

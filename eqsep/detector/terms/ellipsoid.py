@@ -1,7 +1,7 @@
 """The ellipsoid term: columns of numbers that do not move together as they do in normal rows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -30,7 +30,10 @@ class EllipsoidTerm(Term):
     weight: float
 
     name: ClassVar = "excess"
-    SCHEMAS: ClassVar = {"ellipsoid": schemas.kept(Ellipsoid)}
+    SCHEMAS: ClassVar = {
+        "ellipsoid": schemas.kept(Ellipsoid),
+        "weight": schemas.NOT_NEGATIVE,
+    }
 
     @classmethod
     def choose(cls, first: FirstRows) -> Self | None:
@@ -40,11 +43,11 @@ class EllipsoidTerm(Term):
             first.rows[normal][:, columns],
             np.random.RandomState(first.key),
             None if first.weight is None else first.weight[normal],
-            step=first.config.ellipsoid_step,
         )
         if ellipsoid is None:
             return None
-        return cls(ellipsoid=ellipsoid, columns=columns, weight=ellipsoid.weight)
+        weight = first.config.excess_weight * ellipsoid.trust
+        return cls(ellipsoid=ellipsoid, columns=columns, weight=weight)
 
     def along(self, rows: Any, backend: Backend) -> Any:
         """Encoded rows along the axes.  (n, n_encoded) -> (n, n_axes)"""
@@ -62,8 +65,7 @@ class EllipsoidTerm(Term):
     @classmethod
     def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
         del before
-        term = cls.from_state(state, columns=encoder.deviations, weight=0.0)
-        term = replace(term, weight=term.ellipsoid.weight)
+        term = cls.from_state(state, columns=encoder.deviations)
         if len(term.ellipsoid.centre) != len(term.columns):
             schemas.damaged("its ellipsoid does not have the numbers of its table")
         return term

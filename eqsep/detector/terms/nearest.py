@@ -54,14 +54,12 @@ class NearestTerm(Term):
         if len(places) > most:
             places = np.random.RandomState(first.key).permutation(places)[:most]
         isolated = first.isolated[places]
-        labelled = first.doubted or first.is_anomaly.any()
-        weight = config.nearest_weight if labelled else config.unlabelled_nearest_weight
-        if (~isolated).sum() < _FEWEST or not weight:
+        if (~isolated).sum() < _FEWEST or not config.nearest_weight:
             return None
         rows = np.ascontiguousarray(first.packed[places])
         neighbourhood, alone = Neighbourhood.of(rows, isolated)
         tail = Tail.of(alone[:, None])
-        return cls(neighbourhood=neighbourhood, tail=tail, weight=weight)
+        return cls(neighbourhood=neighbourhood, tail=tail, weight=config.nearest_weight)
 
     def accumulate(self, rows: RowsToSum) -> Sums:
         """Nothing: distances are to the first rows."""
@@ -89,5 +87,6 @@ class NearestFunction(TermFunction):
 
     def __call__(self, rows: EncodedRows, at_landmarks: Any) -> Any:
         del at_landmarks
-        distance = rows.backend.nearest(self.term.neighbourhood, rows.packed)
-        return self.term.tail(distance[:, None])[:, 0]
+        tail, near = self.term.tail, self.term.neighbourhood
+        distance = rows.backend.nearest(near, rows.packed, enough=float(tail.knots[0, 0]))
+        return tail(distance[:, None])[:, 0]
