@@ -228,12 +228,14 @@ def test_the_summary_says_rows_kinds_threshold_and_promise(folder, tmp_path):
     assert "'payment': 100% of its values occur once" in result.stderr
 
 
+DOUBTED = (
+    f"doubted: some may be anomalies, and the {Config().isolated_share:.0%} most isolated do not "
+    "describe normal rows"
+)
 LINES = {  # what the labels say of normal rows, the options, and what the summary says of them
     ("normal", ""): "480 rows labelled normal are trusted",
-    ("normal", "doubted"): "480 rows labelled normal are doubted: some may be anomalies, "
-    "and the 5% most isolated do not describe normal rows",
-    (None, ""): "480 rows without a label are doubted: some may be anomalies, and the 5% "
-    "most isolated do not describe normal rows",
+    ("normal", "doubted"): f"480 rows labelled normal are {DOUBTED}",
+    (None, ""): f"480 rows without a label are {DOUBTED}",
     (None, "trusted"): "480 rows without a label are trusted",
 }
 
@@ -277,10 +279,8 @@ def test_rows_without_a_label_count_little_beside_labelled_ones(tmp_path):
 MIXED = {  # the option, the rows labelled normal, and what is said of these and of the others
     ("trusted", 300): "300 rows labelled normal and 180 rows without a label are trusted",
     ("doubted", 300): "300 rows labelled normal are trusted and set the threshold; 180 rows "
-    "without a label are doubted: some may be anomalies, and the 5% most isolated do not describe "
-    "normal rows",
-    ("doubted", 90): "90 rows labelled normal and 390 rows without a label are doubted: some may "
-    "be anomalies, and the 5% most isolated do not describe normal rows",
+    f"without a label are {DOUBTED}",
+    ("doubted", 90): f"90 rows labelled normal and 390 rows without a label are {DOUBTED}",
 }
 
 

@@ -398,7 +398,9 @@ def test_the_page_says_what_normal_rows_were_taken_for(text, detector, new):
     counts = {"takeover": int((y == "takeover").sum()), "without a label": int(unnoticed.sum())}
     report = detector_report(doubting, HeldOut(new.X, new.kind), counts=counts)
     told = f"{unnoticed.sum():,} rows without a label are doubted: some may be anomalies, and the "
-    told += "5% most isolated do not describe normal rows. Otherwise pass "
+    told += (
+        f"{Config().isolated_share:.0%} most isolated do not describe normal rows. Otherwise pass "
+    )
     told += '<code>--clean</code> (in Python <code>unlabelled="trusted"</code>) if the rows '
     told += "without a label are known to be normal."
     left_out = doubting.calibration_.n_left_out

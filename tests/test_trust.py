@@ -14,7 +14,11 @@ from eqsep.detector import Config
 from eqsep.report import HeldOut, detector_report, html
 from eqsep.report.learnt import learnt_by
 
-NOBODY = "taken as normal, though nobody has looked: the 10% most isolated count less"
+SHARE, LARGER_SHARE = (
+    f"{share:.0%}" for share in (Config().isolated_share, Config().doubted_isolated_share)
+)
+NOBODY = f"taken as normal, though nobody has looked: the {SHARE} most isolated count less"
+DOUBTED = "doubted: some may be anomalies, and the {} most isolated do not describe normal rows"
 
 
 def rows(seed=0, n=400):
@@ -63,14 +67,12 @@ def test_a_fit_without_labels_warns_of_nothing():
         (["rows.csv", "--unlabelled", "trusted"], "400 rows without a label are trusted t", ""),
         (
             ["rows.csv", "--unlabelled", "doubted"],
-            "400 rows without a label are doubted: some may be anomalies, and the 30% most "
-            "isolated do not describe normal rows",
+            f"400 rows without a label are {DOUBTED.format(LARGER_SHARE)}",
             "",
         ),
         (
             ["some.csv", "--label", "kind", "--normal", "normal"],
-            "360 rows without a label are doubted: some may be anomalies, and the 5% most isolated "
-            "do not describe normal rows",
+            f"360 rows without a label are {DOUBTED.format(SHARE)}",
             "otherwise pass --clean if the rows without a label are known to be normal",
         ),
         (
