@@ -150,6 +150,21 @@ def measured_in_processes(
         for cell in cells:
             if cell.method in args.again:
                 path_of(cell, args.out).unlink(missing_ok=True)
+    return measured_at_once(cells, measure, args=args, begin=begin)
+
+
+def measured_at_once(
+    cells: Sequence[Any],
+    measure: Callable[[Any], dict],
+    *,
+    args: Namespace,
+    begin: float,
+    again: bool = False,
+) -> list[dict]:
+    """The same for cells without methods; `again` measures all of them anew."""
+    if not args.kept:
+        for cell in cells if again else ():
+            path_of(cell, args.out).unlink(missing_ok=True)
         failures = measure_missing(
             cells,
             measure,

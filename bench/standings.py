@@ -42,7 +42,7 @@ def standings(results: Sequence[Result], *, markdown: bool) -> str:
     found = {(r["method"], r["data"], r["seen"]): r for r in results}
     whole = [m for m in methods if all((m, *task) in found for task in tasks)]
     partly = [m for m in methods if m not in whole]
-    layout = _piped if markdown else _aligned
+    layout = piped if markdown else _aligned
     parts = [
         _one_measure(found, tasks, whole, measure=measure, title=title, layout=layout)
         for measure, title in MEASURES.items()
@@ -73,7 +73,7 @@ def standings_by_share(
     has = {m: [s for s in seeds if all((m, *t, s) in found for t in tasks[m])] for m in methods}
     whole = [method for method in methods if has[method]]
     partly = [method for method in methods if not has[method]]
-    layout = _piped if markdown else _aligned
+    layout = piped if markdown else _aligned
     if not whole:
         n_tasks = len(names) * len(shares)
         return f"No method has all of the {n_tasks} tasks of a division yet."
@@ -136,7 +136,7 @@ def standings_by_measure(
     names = list(dict.fromkeys(data for data, *_ in tasks))
     methods = list(dict.fromkeys(r["method"] for r in results))
     whole = [m for m in methods if all((m, task) in found for task in tasks)]
-    layout = _piped if markdown else _aligned
+    layout = piped if markdown else _aligned
     if not whole:
         return f"No method has all of the {len(tasks)} tasks yet."
     of_method = {m: [found[(m, task)] for task in tasks] for m in whole}
@@ -187,7 +187,7 @@ def standings_without_labels(
                 for what in ("prevalence", "average_precision")
             )
     whole_somewhere = {method: area for method, area in areas.items() if area}
-    layout = _piped if markdown else _aligned
+    layout = piped if markdown else _aligned
     if not whole_somewhere:
         return "No method has all tables of a division yet."
     view = View("Average precision without labels", [c for c in columns if c in chance], layout)
@@ -505,7 +505,7 @@ def _aligned(cells: list[list[str]]) -> str:
     return "\n".join([title, *(line.rstrip() for line in text)])
 
 
-def _piped(cells: list[list[str]]) -> str:
+def piped(cells: list[list[str]]) -> str:
     """A Markdown table; the best of a column in bold."""
     head, *rows = cells
     bold = [[_bold(cell) for cell in row] for row in rows]

@@ -177,7 +177,7 @@ def test_large_files_are_learnt_in_pieces(folder, tmp_path, monkeypatch, file):
     np.testing.assert_allclose(detector.score_samples(X), whole.score_samples(X), atol=1e-6)
     assert set(detector.kinds_) == {"takeover", "skimming"}
     unlabelled = ("fit", folder / file, "--drop", "kind", *FAST, "--out", out)
-    assert "600: 600 normal" in done(*unlabelled)
+    assert "600: 600 without a label" in done(*unlabelled)
     assert load_model(out).model_.n_learnt.sum() + len(load_model(out).calibration_.scores) == 600
 
 
@@ -228,10 +228,14 @@ def test_the_summary_says_rows_kinds_threshold_and_promise(folder, tmp_path):
     assert "'payment': 100% of its values occur once" in result.stderr
 
 
+DOUBTED = (
+    f"doubted: some may be anomalies, and the {Config().isolated_share:.0%} most isolated do not "
+    "describe normal rows"
+)
 LINES = {  # what the labels say of normal rows, the options, and what the summary says of them
     ("normal", ""): "480 rows labelled normal are trusted",
-    ("normal", "doubted"): "480 rows labelled normal are doubted: some may be anomalies",
-    (None, ""): "480 rows without a label are doubted: some may be anomalies",
+    ("normal", "doubted"): f"480 rows labelled normal are {DOUBTED}",
+    (None, ""): f"480 rows without a label are {DOUBTED}",
     (None, "trusted"): "480 rows without a label are trusted",
 }
 
@@ -275,9 +279,8 @@ def test_rows_without_a_label_count_little_beside_labelled_ones(tmp_path):
 MIXED = {  # the option, the rows labelled normal, and what is said of these and of the others
     ("trusted", 300): "300 rows labelled normal and 180 rows without a label are trusted",
     ("doubted", 300): "300 rows labelled normal are trusted and set the threshold; 180 rows "
-    "without a label are doubted: some may be anomalies",
-    ("doubted", 90): "90 rows labelled normal and 390 rows without a label are doubted: some may "
-    "be anomalies",
+    f"without a label are {DOUBTED}",
+    ("doubted", 90): f"90 rows labelled normal and 390 rows without a label are {DOUBTED}",
 }
 
 
@@ -429,10 +432,10 @@ def test_labels_that_may_be_misspelt_are_told(model, fitted, tmp_path):
     assert "Labels of kind: 'Takeover ' is read as 'takeover'." in told
 
 
-def test_without_labels_all_rows_are_normal(folder, tmp_path):
+def test_without_labels_all_rows_are_taken_as_normal(folder, tmp_path):
     out = tmp_path / "m.eqsep"
     printed = done("fit", folder / "train.csv", "--drop", "kind", *FAST, "--out", out)
-    assert "600: 600 normal" in printed
+    assert "600: 600 without a label" in printed
     assert load_model(out).plan_.labels.unlabelled_is_normal
 
 

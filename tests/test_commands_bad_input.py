@@ -502,13 +502,20 @@ CASES = {
         lambda c: ["evaluate", c.good.rows, "--label", "kind", "--unlabelled", "maybe"],
         "--unlabelled must be one of ['auto', 'trusted', 'doubted'], got 'maybe'.",
     ),
-    "rows without a label, and no labels": (
-        lambda c: ["fit", c.good.rows, "--out", c.out, "--unlabelled", "trusted"],
-        "--unlabelled needs labels: name their column with --label.",
+    "rows that are clean and doubted": (
+        lambda c: ["fit", c.good.rows, "--out", c.out, "--unlabelled", "doubted", "--clean"],
+        "--clean and --unlabelled doubted contradict each other: leave out one of them.",
+    ),
+    "rows of an evaluation that are clean and doubted": (
+        lambda c: [
+            *("evaluate", c.good.rows, "--label", "kind"),
+            *("--unlabelled", "doubted", "--clean"),
+        ],
+        "--clean and --unlabelled doubted contradict each other: leave out one of them.",
     ),
     "another way to take rows than that of the model": (
         lambda c: c.fit(c.good.rows, "--unlabelled", "doubted", "--like", c.good.model),
-        "settles --unlabelled: leave it out, or fit that model again",
+        "settles --unlabelled and --clean: leave them out, or fit that model again",
     ),
     "nothing to explain by": (
         lambda c: ["explain", c.good.model, c.good.rows, "--top", 0],

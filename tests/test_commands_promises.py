@@ -35,7 +35,7 @@ def batch(rng, n_normal, n_anomalies):
 def test_fit_and_info_tell_the_rate_on_average_and_the_interval(tmp_path, capsys):
     np.savetxt(tmp_path / "r.csv", rows(2_500), delimiter=",", header="a,b", comments="")
     file, model = str(tmp_path / "r.csv"), str(tmp_path / "m.eqsep")
-    words = ["fit", file, "--landmarks", "60", "--out", model]
+    words = ["fit", file, "--clean", "--landmarks", "60", "--out", model]
 
     def said(*words):
         app(list(words), standalone_mode=False)

@@ -1,6 +1,6 @@
 """Explanations: parts that add up, causes that are named, values in the table's own words."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -204,7 +204,8 @@ def test_reasons_that_add_next_to_nothing_have_no_line_and_the_lines_add_up(dete
         assert len(reasons) < len(e.reasons) == 10
         assert all(abs(r.contribution) >= 0.01 * (e.score - e.base) for r in reasons)
         lines = str(e).split("\n")
-        parts = [float(line.split()[0]) for line in lines[1 : len(reasons) + 2]]
+        lines = lines[2:] if e.together else lines[1:]
+        parts = [float(line.split()[0]) for line in lines[: len(reasons) + 1]]
         base, score = round(e.base, 3), round(e.score, 3)
         assert base + sum(parts) == pytest.approx(score, abs=1e-9)
         assert parts[-1] == pytest.approx(rest, abs=1e-9)
@@ -432,6 +433,62 @@ def test_where_no_column_is_unusual_by_itself_the_combination_is_said_to_be():
     assert not any(reason.usual for reason in far.reasons)
     passing = detector.explain(X[detector.predict(X) == 0][:50])
     assert not any(one.combined for one in passing)
+
+
+def shop(n, seed=0):
+    """Payments where the line and the size go together, and two columns do not matter."""
+    rng = np.random.default_rng(seed)
+    line = rng.choice(["book", "car", "tea"], n)
+    size = pd.Series(line).map({"book": 20.0, "car": 9000.0, "tea": 5.0}).to_numpy()
+    more = {"size": size, "hour": rng.integers(8, 20, n), "mood": rng.normal(size=n)}
+    return pd.DataFrame({"line": line, **more})
+
+
+@pytest.fixture(scope="module")
+def shopping():
+    return Detector(config=Config.fast(), unlabelled="trusted", random_state=0).fit(shop(1500))
+
+
+@pytest.mark.parametrize(("line", "size"), [("book", 9000.0), ("car", 5.0), ("tea", 20.0)])
+def test_two_values_that_never_go_together_are_said_to_be_unusual_together(shopping, line, size):
+    row = pd.DataFrame({"line": [line], "size": [size], "hour": [12], "mood": [0.1]})
+    (why,) = shopping.explain(row, top=2)
+    assert why.score > shopping.threshold_
+    assert {(one.column, one.value) for one in why.together} == {
+        ("line", line),
+        ("size", f"{size:g}"),
+    }
+    said = str(why).splitlines()[1]
+    assert said.startswith("  ")
+    assert said.endswith(" are unusual together")
+    assert f"line = {line}" in said
+    assert f"size = {size:g}" in said
+    assert asdict(why)["together"][0].keys() == {"column", "value"}
+    alarm = ExplainedAlarm(row="row 1", label="x", name="unseen", p_value=0.1, explanation=why)
+    page = _environment().get_template("words.html.jinja").module.alarm_card(alarm)
+    assert "are unusual together.</p>" in page
+
+
+def test_a_value_that_is_unusual_by_itself_or_passes_is_not_said_to_be_so_with_another(shopping):
+    far = shop(30, seed=1).assign(size=1e6)
+    assert [one.together for one in shopping.explain(far)] == [None] * 30
+    fresh = shop(300, seed=1)
+    passing = fresh[shopping.predict(fresh) == 0]
+    assert {one.together for one in shopping.explain(passing)} == {None}
+
+
+def test_a_pair_that_adds_next_to_nothing_to_the_score_is_not_named(shopping):
+    """The mood is far out; that the hour goes with it less than with others is not the reason."""
+    found = shopping.explain(shop(50, seed=2).assign(mood=40.0))
+    assert [one.reasons[0].column for one in found] == ["mood"] * 50
+    assert [one.together for one in found] == [None] * 50
+
+
+def test_without_a_surprise_term_no_pair_is_named():
+    config = replace(Config.fast(), n_surprise_trees=0)
+    detector = Detector(config=config, unlabelled="trusted", random_state=0).fit(shop(1500))
+    row = pd.DataFrame({"line": ["tea"], "size": [9000.0], "hour": [12], "mood": [0.1]})
+    assert detector.explain(row)[0].together is None
 
 
 def test_a_combination_is_named_only_if_columns_marked_usual_add_most(detector, demo):

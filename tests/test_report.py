@@ -87,7 +87,8 @@ def test_the_sizes_of_a_copy_are_said_and_that_few_rows_find_too_little(detector
 
 def test_a_page_calls_the_rate_a_bound_as_the_command_does_where_few_rows_calibrate():
     X, held = np.random.default_rng(0).normal(size=(2, 130, 2))
-    detector = Detector(n_landmarks=40, false_alarm_rate=0.05, random_state=0).fit(X)
+    detector = Detector(n_landmarks=40, false_alarm_rate=0.05, random_state=0)
+    detector.fit(X, np.zeros(130))
     n = detector.calibration_.n_units + 1
     for steps, bound in ((3.9, "at most "), (3, "")):  # both keep 3 / n
         detector.false_alarm_rate = rate = steps / n
@@ -396,7 +397,12 @@ def test_the_page_says_what_normal_rows_were_taken_for(text, detector, new):
     doubting.fit(old.X, y)
     counts = {"takeover": int((y == "takeover").sum()), "without a label": int(unnoticed.sum())}
     report = detector_report(doubting, HeldOut(new.X, new.kind), counts=counts)
-    told = f"{unnoticed.sum():,} rows without a label are doubted: some may be anomalies."
+    told = f"{unnoticed.sum():,} rows without a label are doubted: some may be anomalies, and the "
+    told += (
+        f"{Config().isolated_share:.0%} most isolated do not describe normal rows. Otherwise pass "
+    )
+    told += '<code>--clean</code> (in Python <code>unlabelled="trusted"</code>) if the rows '
+    told += "without a label are known to be normal."
     left_out = doubting.calibration_.n_left_out
     assert report.learnt.left_out == left_out > 0
     page = html(replace(report, columns=report.columns[:1]))

@@ -115,9 +115,13 @@ def option_defaults(project: Project, command: str, words: Sequence[str]) -> dic
         given["out"] = project.model
     if "--fdr" in words:  # another promise
         given.pop("false_alarm_rate", None)
+    settled = set[str]()
     if "--like" in words:  # that model has settled them
-        given = {key: value for key, value in given.items() if key not in ("window", "unlabelled")}
-    return given
+        settled |= {"window", "unlabelled", "clean"}
+    options = {word.split("=", 1)[0] for word in words}
+    settled |= {"unlabelled"} if "--clean" in options else set()
+    settled |= {"clean"} if "--unlabelled" in options else set()
+    return {key: value for key, value in given.items() if key not in settled}
 
 
 def _not_used(command: Any, words: Sequence[str], keys: Iterable[str]) -> set[str]:

@@ -44,6 +44,7 @@ def evaluate(
     spec: InputSpec = options.columns(label=options.LABEL, **options.TRAINING),
     seen: list[str] | None = opt(None, "KIND", "Use only this kind as the seen one."),
     unlabelled: str = options.UNLABELLED,
+    clean: bool = options.CLEAN,
     against: list[str] | None = opt(
         None, "METHODS", "Compare with xgboost, random-forest, isolation-forest; repeatable."
     ),
@@ -60,7 +61,7 @@ def evaluate(
     """Fit with one seen kind at a time, and measure how well the others are found."""
     options.check_report_out(report, spec.paths)
     model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}
-    settings: Parameters = model | {"unlabelled": unlabelled}
+    settings: Parameters = model | {"unlabelled": options.trust(unlabelled, clean=clean)}
     rates: Parameters = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
     rates["confidence"] = confidence
     methods = ",".join(against or ())

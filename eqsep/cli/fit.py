@@ -65,7 +65,7 @@ class TrainingData:
     of_all_kinds: tuple[Table, LabelColumn | None] | None = None  # those that are not seen too
 
 
-_LABEL_OPTION = opt(None, "COLUMN", "The label column; without it, all rows are normal.")
+_LABEL_OPTION = opt(None, "COLUMN", "The label column; without it, nobody has looked at the rows.")
 _SEEN_OPTION = opt(None, "KIND", "Learn only this kind of anomaly; repeatable.")
 
 
@@ -74,6 +74,7 @@ def fit(
     spec: InputSpec = options.columns(label=_LABEL_OPTION, seen=_SEEN_OPTION, **options.TRAINING),
     out: Path = options.MODEL_OUT,
     unlabelled: str = options.UNLABELLED,
+    clean: bool = options.CLEAN,
     false_alarm_rate: float = opt(
         0.01, "SHARE", "Share of new normal rows that may raise an alarm."
     ),
@@ -91,6 +92,7 @@ def fit(
     options.check_model_out(out, [*spec.paths, like])
     model = {"n_landmarks": landmarks, "bandwidth": bandwidth, "random_state": random_state}
     rates = {"false_alarm_rate": false_alarm_rate, "unseen_rate": unseen_rate}
+    unlabelled = options.trust(unlabelled, clean=clean)
     settings = model | rates | {"confidence": confidence, "unlabelled": unlabelled}
     with print_warnings(look=_look(spec, out)) as warned:
         detector, data = fit_files(spec, out, settings, like=like, ray=ray)
@@ -110,7 +112,7 @@ def fit_files(
     spec: InputSpec, out: Path, settings: dict[str, Any], *, like: Path | None, ray: str | None
 ) -> tuple[Detector, TrainingData]:
     """Fit a detector to the rows of files, encoded as by `like`, and write it."""
-    _check_unlabelled(spec, settings, like=like)
+    _check_unlabelled(settings, like=like)
     plan, more = None, {"window": spec.window}
     if like is not None:
         base = inputs.load_detector(like)
@@ -158,14 +160,12 @@ def _drafted_label(spec: InputSpec, detector: Detector) -> dict[str, str]:
     return {"caution": f"{why}. Uncomment it, or add {label!r} to drop."} if learnt else {}
 
 
-def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path | None) -> None:
-    """Refuse --unlabelled where it would have no effect."""
-    if settings["unlabelled"] == "auto":
-        return
-    if spec.label is None:
-        raise UserError("--unlabelled needs labels: name their column with --label.")
-    if like is not None:
-        raise UserError(f"{like} settles --unlabelled: leave it out, or fit that model again.")
+def _check_unlabelled(settings: dict[str, Any], *, like: Path | None) -> None:
+    """Refuse --unlabelled and --clean where they would have no effect."""
+    if settings["unlabelled"] != "auto" and like is not None:
+        raise UserError(
+            f"{like} settles --unlabelled and --clean: leave them out, or fit that model again."
+        )
 
 
 def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> None:

@@ -119,7 +119,8 @@ def _lines(rows: Table, *, model: str, label: str | None) -> Iterator[str]:
     few = [_quoted(text.name) for text in texts if 1 < len(text.counts()) <= _MANY_LABELS]
     if likely is None:
         hint = f" (text columns with few values: {', '.join(few)})" if few else ""
-        yield f"# label: no column is clearly one of labels{hint}; without it, all rows are normal"
+        yield f"# label: no column is clearly one of labels{hint}; without it, nobody has looked"
+        yield "# clean = true  # if all rows are known to be normal"
     elif labels is None:
         yield f"# label = {_quoted(likely.name)}  # CHECK: may hold labels: {_shown(counts)}"
     else:

@@ -714,7 +714,7 @@ def numbers_of(texts: Iterable[Any]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class InputSpec:
-    """Which files hold the rows, and what their columns are; without labels all rows are normal."""
+    """Which files hold the rows, and what their columns are; without labels, nobody has looked."""
 
     paths: Sequence[str]
     layout: Layout

@@ -27,7 +27,7 @@ from eqsep.io.writing import check_table_out, output_format, shortened, table_wr
 from eqsep.labels import NORMAL, WITHOUT, natural_order
 from eqsep.persistence.container import origin
 from eqsep.persistence.files import content_hash
-from eqsep.report.learnt import divided_rows, trust_in
+from eqsep.report.learnt import ALL_UNSEEN, SOME_DOUBTED, assumed, divided_rows, trust_in
 from eqsep.tables.reading import Table, text_of
 
 
@@ -119,6 +119,9 @@ def print_summary(
     trusted = normal if counts or normal in (word, several) else f"as {normal}"
     both = [(rows or {}).items() for rows in (counts, gone)]
     counts, gone = ({normal if k == word else k: n for k, n in rows} for rows in both)
+    instead = _OTHERWISE.get(assumed(detector)) if new else None
+    if labels is None and detector.unlabelled != "trusted":
+        counts, gone = ({WITHOUT: sum(rows.values())} if rows else {} for rows in (counts, gone))
     lines = {
         name: f"{sum(rows.values()):,}: {format_counts(_called(model, rows, normal))}"
         for name, rows in (("rows", counts), ("forgotten", gone))
@@ -130,12 +133,20 @@ def print_summary(
         "seen kinds": (", ".join(map(shown_kind, sorted(model.kinds, key=natural_order))) or "none")
         + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=trusted),
+        **({"otherwise": f"pass {instead}"} if instead else {}),
         "threshold": f"{model.threshold:.3f}",
         "promise": _promise(model),
         **_interval(model),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
     }
     console.print_lines(lines)
+
+
+_OTHERWISE = {
+    ALL_UNSEEN: "--clean if these rows are known to be normal, --unlabelled doubted if many may be "
+    "anomalies",
+    SOME_DOUBTED: "--clean if the rows without a label are known to be normal",
+}
 
 
 def _called(model: Model, counts: Mapping[str, int], normal: str) -> dict[str, int]:

@@ -35,6 +35,7 @@ MODEL_OUT = opt(..., "MODEL", "The model to write; or set model in eqsep.toml.",
 UNLABELLED = opt(
     "auto", "HOW", "Rows not labelled anomalous: auto, trusted, or doubted (some may be)."
 )
+CLEAN = flag("--clean", "Rows without a label are known to be normal (--unlabelled trusted).")
 KEEP = _columns("Write these columns too; repeatable.")
 ONLY_ALARMS = flag("--only-alarms", "Leave out rows that pass.")
 PERSIST = opt(None, "K/N", "Raise an alarm only if K of the last N rows of a run are alarms.")
@@ -197,6 +198,15 @@ def method_names(against: str, known: Collection[str]) -> list[str]:
             f"{', '.join(known)}.{did_you_mean(unknown, list(known))}"
         )
     return names
+
+
+def trust(unlabelled: str, *, clean: bool) -> str:
+    """What rows without a label are, by --unlabelled and --clean."""
+    if clean and unlabelled not in ("auto", "trusted"):
+        raise UserError(
+            f"--clean and --unlabelled {unlabelled} contradict each other: leave out one of them."
+        )
+    return "trusted" if clean else unlabelled
 
 
 def check_most(most: int) -> None:

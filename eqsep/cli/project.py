@@ -25,7 +25,7 @@ KEYS: dict[str, tuple[Any, ...]] = {  # what is expected, and the types of such 
     **dict.fromkeys(("normal", "seen", "missing", *COLUMN_LISTS), _TEXTS),
     **dict.fromkeys(("false_alarm_rate", "confidence", "unseen_rate", "bandwidth"), _NUMBER),
     **dict.fromkeys(("window", "landmarks", "random_state", "skip"), _WHOLE_NUMBER),
-    **dict.fromkeys(("ordered", "header"), _TRUTH),
+    **dict.fromkeys(("ordered", "header", "clean"), _TRUTH),
     **dict.fromkeys(("delimiter", "decimal", "thousands", "encoding", "sheet", "bad_rows"), _TEXT),
 }
 

@@ -75,10 +75,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     """Alarms for the kinds of anomaly that were seen, and for those that were not.
 
     f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a local kernel k: 1 at normal rows, 0
-    at anomalous ones. The score is max(|1 - f(x)|, t(x)) + v t(x) + e(x), so the normal region is
-    closed. t is the vote of trees that know the labelled anomalies, and e is above 0 where columns
-    do not move together as in normal rows. The threshold comes from held-out normal rows by split
-    conformal prediction: a new normal row raises an alarm at the promised rate.
+    at anomalous ones; h is the same of the rows that look normal alone. The score is
+    (1 - a) √|1 - f| + a √|1 - h| plus weighted terms: the vote of trees that know the labelled
+    anomalies, likeness to these, and the tails of three measures of how unlike normal rows a row
+    is. None of them is below 0, so the normal region is closed. The threshold comes from held-out
+    normal rows by split conformal prediction: a new normal row raises an alarm at the promised
+    rate.
 
     Parameters
     ----------
@@ -100,9 +102,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         The ridge penalty, in units of the loss of one row.
     unlabelled : {"auto", "trusted", "doubted"}, default="auto"
         Whether rows that nobody has called anomalous may be anomalies. "auto" trusts rows labelled
-        normal; where there are none, it doubts rows without a label if anomalies are labelled.
-        "trusted" takes rows without a label as normal. "doubted" doubts them, and rows labelled
-        normal too, unless these are enough to set the threshold alone.
+        normal; where there are none, it doubts rows without a label if anomalies are labelled, and
+        lets the most isolated tenth count less if nothing is. "trusted" takes rows without a label
+        as normal. "doubted" doubts them, and rows labelled normal too, unless these are enough to
+        set the threshold alone: the most isolated ones, a twentieth if anomalies are labelled and
+        else three tenths, do not describe normal rows.
     unlabelled_weight : float, default=None
         The weight of a row without a label, as a normal one, where others are labelled normal and
         it is neither trusted nor doubted.
@@ -144,7 +148,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     -----
     **Tables** are taken as by `eqsep.tables.TableEncoder`. **Labels** are 0 / 1, booleans, or
     names of kinds, also whole numbers such as 0, 1, 2; None or NaN where nothing is known. Without
-    any label all rows count as normal: a one-class detector.
+    `y` nobody has looked at the rows: they are taken as normal, the most isolated ones with less
+    weight. If they are known to be normal, pass `unlabelled="trusted"` or label them so.
 
     **Learning on.** `partial_fit`, `merge` and `forget` add and subtract evidence, so they are
     exact up to rounding: under one plan, the order and the division of the rows do not matter. Of

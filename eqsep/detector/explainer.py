@@ -9,6 +9,9 @@ import numpy as np
 from eqsep.detector.namer import kind_text
 from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score
+from eqsep.detector.terms.surprise import SurpriseFunction, SurpriseTerm
+from eqsep.detector.terms.term import EncodedRows
+from eqsep.engine.backends import NUMPY
 from eqsep.engine.kernels import SparseManhattan
 from eqsep.engine.loops import in_threads
 from eqsep.engine.nystroem import CACHED_ROWS
@@ -27,6 +30,10 @@ _MINOR_SHARE = 0.1  # of it: a column with a usual value that adds less may be l
 COMBINED = (
     "most of the difference comes from values that are usual by themselves, but not together:"
 )
+_SURPRISING = 1.0  # powers of ten, beyond one row in ten: a column is surprising from here on
+_KNOWN_SHARE = 0.01  # of normal rows have a value as high and as low: a known value, if rare
+_PAIRED = 32  # columns, the most different ones, that a surprising one is paired with
+_EXPLAINED_SHARE = 0.5  # of the surprise that goes if the other column of a pair is exchanged
 _SHOWN_SHARE = 0.01  # of the difference in score: what adds less is not worth a line
 
 
@@ -43,6 +50,17 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class ColumnValue:
+    """What a row has in a column."""
+
+    column: str  #: its name in the table
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.column or '(no name)'} = {self.value}"
+
+
+@dataclass(frozen=True)
 class Explanation:
     """A row's score as a sum: `base`, what each of the `reasons` adds, and the `rest`."""
 
@@ -54,6 +72,8 @@ class Explanation:
     nearest_kind: str | None  #: the seen kind that the row is most like; None if no kind was seen
     likeness: float  #: how much it is like that kind: about 1 for a row of it, 0 for none
     combined: bool = False  #: of an alarm: whether columns with unusual values add less than half
+    #: of an alarm: a value that the others did not let expect, and the one that it goes least with
+    together: tuple[ColumnValue, ColumnValue] | None = None
 
     def worth_a_line(self, digits: int = 3) -> tuple[Reason, ...]:
         least = max(_SHOWN_SHARE * abs(self.score - self.base), 0.5 * 10**-digits)
@@ -71,7 +91,10 @@ class Explanation:
     def __str__(self) -> str:
         """One line for each reason worth it, and one for the nearest kind."""
         lines = [f"score {self.score:.3f}; the nearest normal row scores {self.base:.3f}"]
-        lines += [f"  {COMBINED}"] * self.combined
+        if self.together is not None:
+            lines.append(f"  {together_text(self.together)}")
+        elif self.combined:
+            lines.append(f"  {COMBINED}")
         reasons, rest = self.shown()
         for reason in reasons:
             normal = "usual by itself; normal here" if reason.usual else "normal"
@@ -84,6 +107,12 @@ class Explanation:
             likeness = max(self.likeness, 0.0)  # below 0 is as unlike as 0
             lines.append(f"  likeness to {kind_text(self.nearest_kind)}: {likeness:.2f}")
         return "\n".join(lines)
+
+
+def together_text(pair: tuple[ColumnValue, ColumnValue]) -> str:
+    """Two values that are unusual together, in words."""
+    one, other = pair
+    return f"{one} and {other} are unusual together"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,6 +139,10 @@ class Explainer:
         names, columns = self.plan.encoder.column_names, self._columns
         texts, exact = cache(lambda j: _texts(table, j)), cache(lambda j: table.columns[j].texts())
 
+        def value(row: int, j: int) -> ColumnValue:
+            text = texts(j)[row]
+            return ColumnValue(names[j], text if text == text.strip() else repr(text))
+
         def reason(row: int, j: int, near: np.ndarray, adds: float, usual: bool) -> Reason:
             value, normal = texts(j)[row], self._typical(j, near, unlike=Z[row])
             value = (exact(j)[row] or value) if value == normal else value  # they differ slightly
@@ -121,6 +154,8 @@ class Explainer:
             rows = Z[start : start + _ROWS_PER_PIECE]
             near, score, base, share = self._compared(rows, self._unknown(rows), self._high)
             reasons_of = self._reasons(rows, near, share, top=top)
+            alarms = np.flatnonzero(score > self.threshold)
+            pairs = self._together(rows, near[:, 0], share, places=alarms)
             for i, (best, usual, combined) in enumerate(reasons_of):
                 reasons = tuple(
                     reason(start + i, int(columns[b]), near[i], float(share[i, b]), bool(usual[b]))
@@ -137,6 +172,7 @@ class Explainer:
                         nearest_kind=kinds[kind],
                         likeness=float(likeness[start + i, kind]),
                         combined=combined and bool(score[i] > self.threshold),
+                        together=_both(value(start + i, j) for j in pairs.get(i, ())),
                     )
                 )
         return out
@@ -263,11 +299,53 @@ class Explainer:
                 best = order[:top]
             yield best, usual, bool(combined)
 
-    def _are_usual(self, row: np.ndarray, others: np.ndarray) -> np.ndarray:
+    def _are_usual(
+        self, row: np.ndarray, others: np.ndarray, *, share: float = _UNUSUAL_SHARE
+    ) -> np.ndarray:
         """Which columns of a row are usual: a tenth of others are as high, and a tenth as low."""
         first = np.unique(self.plan.encoder.source, return_index=True)[1]
         far = np.minimum((others >= row).sum(axis=0), (others <= row).sum(axis=0))
-        return np.asarray(np.minimum.reduceat(far, first) >= max(_UNUSUAL_SHARE * len(others), 1))
+        return np.asarray(np.minimum.reduceat(far, first) >= max(share * len(others), 1))
+
+    def _together(
+        self, rows: np.ndarray, near: np.ndarray, share: np.ndarray, *, places: np.ndarray
+    ) -> dict[int, tuple[int, int]]:
+        """The two columns of some rows that are unusual together, by the places of these rows.
+
+        The first is the most surprising one, given the others, of which the exchange of another for
+        the nearest normal row's value takes half; the second is the one that takes most. Both have
+        values that normal rows have, and together add a tenth of the difference in score.
+        """
+        surprise = self.score.functions.get(SurpriseTerm.name)
+        if not isinstance(surprise, SurpriseFunction) or not len(places):
+            return {}
+        source, columns, found = self.plan.encoder.source, self._columns, {}
+        predicted = surprise.term.predicted_columns(source)
+
+        def surprises(some: np.ndarray) -> np.ndarray:
+            encoded = EncodedRows(some, self.plan.encoder.pack, NUMPY)
+            return np.asarray(surprise.of_columns(encoded))
+
+        for place, own in zip(places.tolist(), surprises(rows[places]), strict=True):
+            if own.max() < _SURPRISING:
+                continue
+            row, normal = rows[place], self._normal[0][near[place]]
+            usual = columns[self._are_usual(row, self._normal[0], share=_KNOWN_SHARE)]
+            targets = np.flatnonzero((own >= _SURPRISING) & np.isin(predicted, usual))
+            gap = np.bincount(source, np.abs(row - normal), minlength=columns[-1] + 1)[usual]
+            others = usual[np.argsort(-gap, kind="stable")[: min((gap > 0).sum(), _PAIRED)]]
+            if not len(targets) or not len(others):
+                continue
+            left = surprises(np.where(source == others[:, None], normal, row))[:, targets]
+            left[others[:, None] == predicted[targets]] = np.inf
+            explained = left.min(axis=0) <= own[targets] * (1 - _EXPLAINED_SHARE)
+            if explained.any():
+                best = np.where(explained, own[targets], 0.0).argmax()
+                pair = int(predicted[targets[best]]), int(others[left[:, best].argmin()])
+                adds = np.maximum(share[place], 0.0)
+                if adds[np.searchsorted(columns, pair)].sum() >= _MINOR_SHARE * adds.sum():
+                    found[place] = pair
+        return found
 
     def _compared(
         self, rows: np.ndarray, unknown: np.ndarray, without: np.ndarray
@@ -286,6 +364,12 @@ class Explainer:
         score, base = self.score(rows), normal_scores[near[:, 0]]
         share = _shares(self.score, source, [rows, normal[near[:, 0]]], [score, base])
         return near, score, base, share
+
+
+def _both(values: Iterator[ColumnValue]) -> tuple[ColumnValue, ColumnValue] | None:
+    """Two values, or None for none."""
+    found = tuple(values)
+    return (found[0], found[1]) if found else None
 
 
 def _of_length_1(rows: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ def fit(
         The rows. A path is that of Parquet, CSV or Arrow files, or of a folder of them; all
         machines must reach it.
     label : str, default=None
-        The name of the label column; without one, all rows are normal.
+        The name of the label column; without one, nobody has looked at the rows.
     groups, time : str, default=None
         The names of the columns of groups and of times, as in `Detector.fit`.
     address : str, default=None

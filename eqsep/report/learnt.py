@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 from eqsep.detector import Detector
 from eqsep.detector.calibration import RateInterval
+from eqsep.detector.isolation import LEFT_OUT, WEIGHED
 from eqsep.detector.model import Model
 from eqsep.labels import NORMAL, WITHOUT
 
 _WORDS = {"number": "numbers", "date": "dates", "duration": "durations"}
 _WORDS |= {"text": "names", "boolean": "yes or no"}
+ALL_UNSEEN, SOME_DOUBTED = "all unseen", "some doubted"  # what a fit may have assumed
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class LearntSummary:
     counts: dict[str, int]  # the rows of each kind that the fit was given, in the order shown
     seen: tuple[str, ...]
     trust: str  # how the rows that count as normal were treated
+    assumed: str  # what was assumed of rows that nobody has looked at; "" if nothing
     doubted: str | None  # which rows set the threshold, if these may be anomalies
     columns: dict[str, str]  # the columns that are used, and what each is read as
     dropped: dict[str, str]  # the columns that are not, and why
@@ -55,13 +58,16 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     word, grouping = normal if normal in counts else NORMAL, plan.holdout.grouping
     rows = {normal if kind == word else kind: n for kind, n in counts.items()}
     doubted = WITHOUT
-    if rows.get(normal):
+    if model.evidence.labels.reader is None and plan.labels.doubts_calibration:
+        counts = rows = {WITHOUT: sum(rows.values())} if rows else {}
+    elif rows.get(normal):
         doubted = "not labelled anomalous" if rows.get(WITHOUT) else f"labelled {normal}"
     return LearntSummary(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
         trust=trust_in(detector, rows, normal=normal),
+        assumed=assumed(detector),
         doubted=doubted if plan.labels.doubts_calibration else None,
         columns={name: _WORDS[one.reads] for name, one in plan.encoder.by_name.items() if one},
         dropped=dict(plan.encoder.dropped),
@@ -102,20 +108,36 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     if model.evidence.labels.reader is None:  # counted as normal, and not labelled so
         labelled, without = 0, labelled + without
     rows = {f"labelled {normal}": labelled, WITHOUT: without}
+    isolated = (
+        "" if model.plan.isolation is None else f"the {reading.isolated_share:.0%} most isolated"
+    )
     doubted = "doubted: some may be anomalies"
+    doubted += f", and {isolated} do not describe normal rows" if isolated else ""
+    is_doubted = reading.doubted or reading.isolation == LEFT_OUT
     if reading.unlabelled_is_normal:
         is_trusted = labelled or detector.unlabelled == "trusted"
-        taken = "trusted" if is_trusted else "taken as normal"
+        taken = "trusted" if is_trusted else "taken as normal, though nobody has looked"
+        taken += f": {isolated} count less" if isolated else ""
         if not labelled + without:
             rows = dict.fromkeys(rows if detector.unlabelled != "auto" else [WITHOUT], 0)
-        return _are(rows, doubted if reading.doubted else taken)
+        return _are(rows, doubted if is_doubted else taken)
     trusted = _are({f"labelled {normal}": labelled}, "trusted")
     if counts and not without:
         return trusted
-    if reading.doubted:
+    if is_doubted:
         return f"{trusted} and set the threshold; {_are({WITHOUT: without}, doubted)}"
     others = f"{without:,} {WITHOUT} count" if without else f"any {WITHOUT} counts"
     return f"{trusted}; {others} {reading.unlabelled_weight:g}" + " each" * bool(without)
+
+
+def assumed(detector: Detector) -> str:
+    """What a first fit has assumed of rows that nobody has looked at; "" if nothing, or told so."""
+    if detector.plan is not None or detector.unlabelled != "auto":
+        return ""
+    reading = detector.model_.plan.labels
+    if reading.doubted:
+        return SOME_DOUBTED
+    return ALL_UNSEEN if reading.isolation == WEIGHED else ""
 
 
 def _are(rows: Mapping[str, int], taken: str) -> str:

@@ -55,6 +55,12 @@ class SurpriseTerm(Term):
             return None
         return cls(predictions=predictions, weight=config.surprise_weight, pack=pack)
 
+    def predicted_columns(self, source: np.ndarray) -> np.ndarray:
+        """The table's column of each target; `source` has that of each encoded column."""
+        bins = self.predictions.bins
+        first = np.unique(bins.target, return_index=True)[1]
+        return np.asarray(source[self.pack.first][bins.column[first]])
+
     def accumulate(self, rows: RowsToSum) -> Sums:
         """The weight of the rows that look normal in each bin of each leaf."""
         places = np.flatnonzero(rows.looks_normal)
