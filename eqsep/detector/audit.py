@@ -22,7 +22,7 @@ _REPEATED_ROWS, _REPEATED_SHARE = 3, 0.9  # so many rows that are kept already a
 _CHANCE = 0.01  # a probability below this is not chance
 _FAR_ROWS = 5  # normal rows above the threshold: fewer may be the promised false alarms
 _TIMES_RATE = 5  # times the promised rate: more alarms among normal rows are not chance
-_FAR_SCORE = 0.9  # a score above this means that no landmark is near, whatever the threshold
+_FAR_RESIDUAL = 0.9  # of rows that no landmark is near, whatever the threshold
 
 
 class Fitted(Protocol):
@@ -265,19 +265,23 @@ def check_new_threshold(model: Model, *, before: Model) -> list[Finding]:
 
 
 def _check_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> list[Finding]:
-    limit = _FAR_SCORE if judged else min(model.threshold, _FAR_SCORE)
-    far = model.score.residual(normal) > limit
-    if far.sum() < _FAR_ROWS or far.mean() <= _TIMES_RATE * model.promise.false_alarm_rate:
+    def are_many(rows: np.ndarray) -> bool:
+        return (
+            rows.sum() >= _FAR_ROWS and rows.mean() > _TIMES_RATE * model.promise.false_alarm_rate
+        )
+
+    far = model.score.residual(normal) > _FAR_RESIDUAL
+    why = f"have |1 - f| above {_FAR_RESIDUAL:.2f} (no landmark of the first fit is near them)"
+    if not judged and not are_many(far):
+        far = model.score(normal) > model.threshold
+        why = f"score above the threshold, {model.threshold:.2f}"
+    if not are_many(far):
         return []
     hint, topic = "Fit again with all rows, these included.", ""
     if not judged:
         topic = "picked_rows"
         hint += " If they were picked because they raised an alarm, pass judged=True."
-    message = (
-        f"After learning, {far.mean():.0%} of {len(normal):,} normal rows still have |1 - f| above "
-        f"{limit:.2f} (the threshold is {model.threshold:.2f}): no landmark of the first fit is "
-        f"near them."
-    )
+    message = f"After learning, {far.mean():.0%} of {len(normal):,} normal rows still {why}."
     return [Finding(NewKindWarning, message, hint, {"topic": topic})]
 
 
