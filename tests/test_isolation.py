@@ -1,12 +1,16 @@
 """Isolation: which rows may be anomalies that nobody has noticed."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import IsolationForest
+from summed import sums_of
 
+from eqsep import Detector
+from eqsep.detector import Config
 from eqsep.detector.isolation import Isolation
 from eqsep.engine.growth import isolation_trees
 
@@ -85,3 +89,81 @@ def test_columns_that_hardly_vary_do_not_end_a_tree():
     trees, depth = isolation_trees(rows, rng, n=50, size=256)
     assert trees.mean(rows, depth)[1:].mean() > 8
     assert isolation_of(rows)(rows[:1]).all()
+
+
+# ------------------------------------------------------------ exactness with isolated rows
+
+
+MIXED = np.vstack([ROWS[:700], RNG.normal((6, 6, 6), 1.5, size=(40, 3))])[RNG.permutation(740)]
+SOME_KIND = np.where(np.arange(740) % 11 == 0, "leak", None)  # others are doubted
+SETTINGS = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0, "config": Config.fast()}
+READINGS = {
+    "nobody has looked": ("auto", None),
+    "doubted": ("doubted", None),
+    "doubted with a kind": ("auto", SOME_KIND),
+}
+
+
+def part_of(y, part):
+    return None if y is None else y[part]
+
+
+def same_model(one, other):
+    for ours, theirs in zip(one.model_.evidence.sums, other.model_.evidence.sums, strict=True):
+        for form in ("symmetric", "totals", "by_class"):
+            for a, b in zip(
+                getattr(ours, form).values(), getattr(theirs, form).values(), strict=True
+            ):
+                assert_allclose(a, b, rtol=1e-9, atol=1e-6)
+    assert_allclose(one.score_samples(ROWS), other.score_samples(ROWS), atol=1e-5)
+    assert_allclose(one.threshold_, other.threshold_, atol=1e-5)
+
+
+@pytest.mark.parametrize(("unlabelled", "y"), READINGS.values(), ids=READINGS)
+def test_parts_in_any_division_are_the_whole_and_what_is_forgotten_is_gone(unlabelled, y):
+    whole = Detector(unlabelled=unlabelled, **SETTINGS).fit(MIXED, y)
+    assert 0 < whole.plan_.isolation(whole.plan_.encoder.pack(whole.plan_.encode(MIXED))).mean() < 1
+    like = {"plan": whole.plan_, "config": SETTINGS["config"], "false_alarm_rate": 0.05}
+    whole = Detector(**like).fit(MIXED, y)
+    first, *others = np.array_split(np.random.default_rng(1).permutation(740), 3)
+    parts = Detector(**like).fit(MIXED[first], part_of(y, first))
+    before = deepcopy(parts)
+    for part in others:
+        parts.partial_fit(MIXED[part], part_of(y, part))
+    same_model(parts, whole)
+    merged = deepcopy(before)
+    for part in others:
+        merged.merge(Detector(**like).fit(MIXED[part], part_of(y, part)))
+    same_model(merged, whole)
+    batches = [(MIXED[part], part_of(y, part)) for part in (first, *others)]
+    same_model(Detector(**like).fit(batches), whole)
+    for part in others:
+        parts.forget(MIXED[part], part_of(y, part))
+    same_model(parts, before)
+
+
+@pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")
+def test_rows_labelled_later_are_not_isolated_in_any_way_of_learning():
+    """Where nobody had looked at the first ones."""
+    first = Detector(**SETTINGS).fit(MIXED)
+    like = {"plan": first.plan_, "config": SETTINGS["config"], "false_alarm_rate": 0.05}
+    far = np.random.default_rng(2).normal(8, 1, size=(60, 3))
+    found = []
+    for labels in (["normal"] * 60, None):
+        learnt = Detector(**like).fit(MIXED).partial_fit(far, labels)
+        merged = Detector(**like).fit(MIXED).merge(Detector(**like).fit(far, labels))
+        same_model(learnt, merged)
+        found.append(term_sums(learnt))
+    assert found[0] < found[1]  # the weight of rows that do not look normal
+
+
+def term_sums(detector):
+    return np.trace(sums_of(detector.model_)["normality"].symmetric["gram"])
+
+
+def test_a_row_judged_normal_because_of_an_alarm_is_learnt_even_if_it_is_isolated():
+    detector = Detector(unlabelled="doubted", **SETTINGS).fit(MIXED)
+    rows = MIXED[detector.predict(MIXED) == 1][:5]
+    before = detector.model_.score.residual(detector.plan_.encode(rows))
+    detector.partial_fit(rows.repeat(20, axis=0), ["normal"] * 5 * 20, judged=True)
+    assert (detector.model_.score.residual(detector.plan_.encode(rows)) < before / 2).all()
