@@ -142,7 +142,9 @@ def test_parts_in_any_division_are_the_whole_and_what_is_forgotten_is_gone(unlab
     same_model(parts, before)
 
 
-@pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")
+@pytest.mark.filterwarnings(
+    "ignore::eqsep.detector.NewKindWarning", "ignore::eqsep.detector.CalibrationWarning"
+)
 def test_rows_labelled_later_are_not_isolated_in_any_way_of_learning():
     """Where nobody had looked at the first ones."""
     first = Detector(**SETTINGS).fit(MIXED)
