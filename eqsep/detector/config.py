@@ -97,7 +97,7 @@ class Config:
     nearest_weight: float = 0.12
     unlabelled_nearest_weight: float = 0.2
     doubted_nearest_weight: float = 0.08
-    n_surprise_trees: int = 200
+    n_surprise_trees: int = 80
     surprise_weight: float = 0.03
     unlabelled_surprise_weight: float = 0.02
     doubted_surprise_weight: float = 0.01

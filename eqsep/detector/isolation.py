@@ -15,7 +15,8 @@ from eqsep.engine.trees import Trees
 KEPT, WEIGHED, LEFT_OUT = "kept", "weighed", "left out"
 _N_TREES, _ROWS_OF_A_TREE = 100, 256
 _N_REFERENCES = 500  # rows that distances are measured to
-_NEIGHBOUR = 1 / 30  # of the references: the nearest ones that a small group of anomalies exceeds
+_NEIGHBOUR = 100  # the neighbour whose distance counts: few anomalies together are isolated too
+_NEIGHBOUR_SHARE = 0.1, 1 / 3  # at least and at most, of all rows
 _RANKS = np.linspace(0, 1, 201)
 _ROWS_AT_ONCE = 512
 
@@ -24,14 +25,14 @@ _ROWS_AT_ONCE = 512
 class Isolation(schemas.Kept):
     """How isolated a row is: its rank among the first rows by trees, plus that by a distance.
 
-    Random trees cut off a row that is far from most others early; the distance is that to the
-    row's nearest references, but for a thirtieth of them, so that few anomalies together are
-    isolated too.
+    Random trees cut off a row that is far from most others early; the distance is that to about
+    the hundredth neighbour, so that few anomalies together are isolated too.
     """
 
     trees: Trees
     depth: np.ndarray  # of each leaf
     references: np.ndarray  # float32, packed rows
+    neighbour: int  # which of the nearest references the distance is to
     depths: np.ndarray  # quantiles of both among the first rows
     distances: np.ndarray
     limit: float  # rows above it are isolated
@@ -40,6 +41,7 @@ class Isolation(schemas.Kept):
         "trees": schemas.kept(Trees),
         "depth": schemas.bounded(None, dtype="float64"),
         "references": schemas.bounded(None, None, dtype="float32"),
+        "neighbour": schemas.WHOLE,
         "depths": schemas.bounded(len(_RANKS), dtype="float64"),
         "distances": schemas.bounded(len(_RANKS), dtype="float64"),
         "limit": schemas.NOT_NEGATIVE,
@@ -51,10 +53,13 @@ class Isolation(schemas.Kept):
         rng = np.random.RandomState(key)
         trees, depth = isolation_trees(rows, rng, n=_N_TREES, size=_ROWS_OF_A_TREE)
         references = rows[rng.permutation(len(rows))[:_N_REFERENCES]]
+        least, most = _NEIGHBOUR_SHARE
+        part = min(max(_NEIGHBOUR / len(rows), least), most)
         found = cls(
             trees=trees,
             depth=depth,
             references=np.ascontiguousarray(references),
+            neighbour=max(round(part * len(references)), 1),
             depths=_RANKS,
             distances=_RANKS,
             limit=0.0,
@@ -70,7 +75,7 @@ class Isolation(schemas.Kept):
         """Whether it can measure rows of so many columns."""
         return (
             self.references.shape[1] == n_columns
-            and len(self.references) > 1
+            and len(self.references) > self.neighbour
             and self.trees.n_columns <= n_columns
             and len(self.depth) == self.trees.n_leaves
         )
@@ -90,7 +95,7 @@ class Isolation(schemas.Kept):
     def _measured(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The mean depth of rows in the trees, and their distance to the references."""
         distance = np.empty(len(rows))
-        place = min(max(round(_NEIGHBOUR * len(self.references)), 1), len(self.references) - 1)
+        place = self.neighbour
 
         def fill(some: slice) -> None:
             between = self._to_references(rows[some])

@@ -67,8 +67,8 @@ class Backend(Protocol):
     def votes(self, trees: Trees, rows: Any, of_leaf: np.ndarray) -> Any:
         """The mean over trees of the number of the leaf in which a row ends.  -> (n,)"""
 
-    def nearest(self, neighbourhood: Neighbourhood, rows: Any) -> Any:
-        """The logarithm of the least scaled distance to a neighbourhood.  (n, d) -> (n,)"""
+    def nearest(self, neighbourhood: Neighbourhood, rows: Any, *, enough: float) -> Any:
+        """The logarithm of the least scaled distance, or one below `enough`.  (n, d) -> (n,)"""
 
     def predicted(self, predictions: Predictions, rows: Any, probability: np.ndarray) -> Any:
         """How probable the bins of rows are, given the other columns.  -> (n, n_targets)"""
@@ -119,8 +119,10 @@ class NumPyBackend:
     def votes(self, trees: Trees, rows: np.ndarray, of_leaf: np.ndarray) -> np.ndarray:
         return trees.mean(rows, of_leaf)
 
-    def nearest(self, neighbourhood: Neighbourhood, rows: np.ndarray) -> np.ndarray:
-        return neighbourhood.log_distance(rows)
+    def nearest(
+        self, neighbourhood: Neighbourhood, rows: np.ndarray, *, enough: float
+    ) -> np.ndarray:
+        return neighbourhood.log_distance(rows, enough=enough)
 
     def predicted(
         self, predictions: Predictions, rows: np.ndarray, probability: np.ndarray
@@ -179,7 +181,8 @@ class TorchBackend:
     def votes(self, trees: Trees, rows: Any, of_leaf: np.ndarray) -> Any:
         return gpu.votes(trees, rows, of_leaf)
 
-    def nearest(self, neighbourhood: Neighbourhood, rows: Any) -> Any:
+    def nearest(self, neighbourhood: Neighbourhood, rows: Any, *, enough: float) -> Any:
+        del enough  # all rows are compared at once
         return neighbourhood.log_distance_of_tensor(rows)
 
     def predicted(self, predictions: Predictions, rows: Any, probability: np.ndarray) -> Any:

@@ -97,6 +97,9 @@ def in_threads(
             work(some)
 
     n_parts = n_pieces(n, steps=steps)
+    if n_parts == 1 and 0 < n <= (most or n):  # a single row does not wait for what follows
+        work(slice(0, n))
+        return
     parts = [slice(n * i // n_parts, n * (i + 1) // n_parts) for i in range(n_parts)]
     list(map(do, parts) if n_parts == 1 else _pool(n_parts).map(do, parts))
 

@@ -9,11 +9,12 @@ import numpy as np
 from eqsep.arrays import WithoutCaches
 from eqsep.engine import gpu
 from eqsep.engine.kernels import SparseManhattan
-from eqsep.engine.loops import in_threads
+from eqsep.engine.loops import compiled, in_threads
 from eqsep.schemas import Kept, bounded
 
 _NEIGHBOURS = 10  # whose mean distance is what surrounds a row
 _ROWS_AT_ONCE = 128  # rows held as distances
+_SIDE_BY_SIDE = 64  # rows that one is compared with before it may be near enough
 _FAR = 0.99  # of rows are nearer to others than the handicap
 LEAST = 2.0**-10  # of a scaled distance: what is nearer is equal, up to rounding
 _NARROWEST = 1e-3  # surroundings, as a share of the rows' own size: closer rows are equal
@@ -51,6 +52,9 @@ class Neighbourhood(WithoutCaches, Kept):
             between = distances(rows[first : first + _ROWS_AT_ONCE])
             nearest = np.sort(np.partition(between, k, axis=1)[:, : k + 1], axis=1)[:, 1:]
             around[first : first + _ROWS_AT_ONCE] = nearest.mean(axis=1)
+        dense = np.argsort(around, kind="stable")  # first those that most rows are near to
+        rows, isolated, around = rows[dense], isolated[dense], around[dense]
+        distances = SparseManhattan(rows)
         narrowest = max(_NARROWEST * float(np.abs(rows).sum(axis=1).mean()), LEAST)
         scale = (1 / (around + max(2 * float(np.mean(around)), narrowest))).astype(np.float32)
         alone, usual = np.empty(len(rows)), np.where(isolated, np.inf, 0).astype(np.float32)
@@ -72,18 +76,20 @@ class Neighbourhood(WithoutCaches, Kept):
             and float(self.handicap.min()) >= 0
         )
 
-    def log_distance(self, rows: np.ndarray) -> np.ndarray:
-        """The logarithm of the least scaled distance of each row.  (n, d) -> (n,)"""
-        out = np.empty(len(rows))
+    def log_distance(self, rows: np.ndarray, *, enough: float = -np.inf) -> np.ndarray:
+        """The logarithm of the least scaled distance of each row.  (n, d) -> (n,)
+
+        Of rows nearer than `enough`, one that is: they need not be compared with all others.
+        """
+        blocks, scale, handicap = self._blocks
+        rows, out = np.ascontiguousarray(rows, dtype=np.float32), np.empty(len(rows), np.float32)
+        limits = np.float32(LEAST), np.float32(np.exp(enough))
 
         def fill(some: slice) -> None:
-            scaled = self._distances(rows[some]) * self.scale
-            if self.has_handicap:
-                scaled = np.maximum(scaled, np.float32(LEAST)) + self.handicap
-            out[some] = scaled.min(axis=1)
+            _nearest(rows[some], blocks, scale, handicap, *limits, out[some])
 
-        in_threads(fill, len(rows), steps=rows.size * len(self.rows), most=_ROWS_AT_ONCE)
-        return np.log(np.maximum(out, LEAST))
+        in_threads(fill, len(rows), steps=rows.size * len(self.rows) // 4, most=_ROWS_AT_ONCE)
+        return np.asarray(np.log(np.maximum(out.astype(float), LEAST)))
 
     def log_distance_of_tensor(self, rows: Any) -> Any:
         """The same of a tensor, on its device."""
@@ -101,5 +107,36 @@ class Neighbourhood(WithoutCaches, Kept):
         return bool(self.handicap.any())
 
     @cached_property
-    def _distances(self) -> SparseManhattan:
-        return SparseManhattan(self.rows)
+    def _blocks(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The rows in blocks, side by side, the last filled with rows that are infinitely far."""
+        m, d = self.rows.shape
+        spare = -m % _SIDE_BY_SIDE
+        rows = np.concatenate([self.rows, np.zeros((spare, d), np.float32)])
+        blocks = np.ascontiguousarray(rows.reshape(-1, _SIDE_BY_SIDE, d).transpose(0, 2, 1))
+        scale = np.append(self.scale, np.ones(spare, np.float32)).reshape(-1, _SIDE_BY_SIDE)
+        far = np.append(self.handicap, np.full(spare, np.inf, np.float32))
+        return blocks, scale, far.reshape(-1, _SIDE_BY_SIDE)
+
+
+@compiled
+def _nearest(
+    X: Any, blocks: Any, scale: Any, handicap: Any, lowest: Any, enough: Any, out: Any
+) -> None:
+    width = blocks.shape[2]
+    total = np.empty(width, np.float32)
+    for i in range(X.shape[0]):
+        least = np.float32(np.inf)
+        for b in range(blocks.shape[0]):
+            for j in range(width):
+                total[j] = 0.0
+            for k in range(blocks.shape[1]):
+                x = X[i, k]
+                for j in range(width):
+                    total[j] += abs(x - blocks[b, k, j])
+            for j in range(width):
+                distance = max(total[j] * scale[b, j], lowest) + handicap[b, j]
+                if distance < least:
+                    least = distance
+            if least <= enough:
+                break
+        out[i] = least

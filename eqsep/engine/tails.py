@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from eqsep.arrays import device, namespace
+from eqsep.engine.loops import compiled
 from eqsep.schemas import Kept, bounded
 
 USUAL, EDGE = 0.90, 0.95  # shares of normal rows below the two knots
@@ -47,10 +48,22 @@ class Tail(Kept):
 
     def __call__(self, values: Any) -> Any:
         """The tails of an array or a tensor.  (n, k) -> (n, k)"""
+        if isinstance(values, np.ndarray):
+            values = np.ascontiguousarray(values, dtype=float)
+            out = np.empty(values.shape)
+            _add_hinges(values, self.knots, self.slopes, out)
+            return out
         xp = namespace(values)
         here = {"dtype": values.dtype, "device": device(values)}
         (low, high), (first, more) = (
             [xp.asarray(part, **here) for part in parts] for parts in (self.knots, self.slopes)
         )
-        beyond = [xp.clip(values - knot, min=0.0) for knot in (low, high)]
-        return beyond[0] * first + beyond[1] * more
+        return xp.clip(values - low, min=0.0) * first + xp.clip(values - high, min=0.0) * more
+
+
+@compiled
+def _add_hinges(values: Any, knots: Any, slopes: Any, out: Any) -> None:
+    for i in range(values.shape[0]):
+        for k in range(values.shape[1]):
+            low = max(values[i, k] - knots[0, k], 0.0)
+            out[i, k] = low * slopes[0, k] + max(values[i, k] - knots[1, k], 0.0) * slopes[1, k]

@@ -89,5 +89,6 @@ class NearestFunction(TermFunction):
 
     def __call__(self, rows: EncodedRows, at_landmarks: Any) -> Any:
         del at_landmarks
-        distance = rows.backend.nearest(self.term.neighbourhood, rows.packed)
-        return self.term.tail(distance[:, None])[:, 0]
+        tail, near = self.term.tail, self.term.neighbourhood
+        distance = rows.backend.nearest(near, rows.packed, enough=float(tail.knots[0, 0]))
+        return tail(distance[:, None])[:, 0]
