@@ -86,13 +86,13 @@ class Neighbourhood(WithoutCaches, Kept):
         """
         blocks, scale, handicap = self._blocks
         rows, out = np.ascontiguousarray(rows, dtype=np.float32), np.empty(len(rows), np.float32)
-        limit, lowest = np.float32(np.exp(enough)), np.float32(LEAST)
+        limits = np.float32(LEAST), np.float32(np.exp(enough))
 
         def fill(some: slice) -> None:
-            _nearest(rows[some], blocks, scale, handicap, lowest, limit, out[some])
+            _nearest(rows[some], blocks, scale, handicap, *limits, out[some])
 
         in_threads(fill, len(rows), steps=rows.size * len(self.rows) // 4, most=_ROWS_AT_ONCE)
-        return np.asarray(np.log(out.astype(float)))
+        return np.asarray(np.log(np.maximum(out.astype(float), LEAST)))
 
     def log_distance_of_tensor(self, rows: Any) -> Any:
         """The same of a tensor, on its device."""
