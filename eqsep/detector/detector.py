@@ -652,7 +652,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         >>> detector = Detector(bandwidth=1.0, n_landmarks=50, random_state=0).fit(X)
         >>> detector.predict_proba([[0.0, 0.0], [0.0, 9.0]]).round(2)
         array([[0.98, 0.02],
-               [0.17, 0.83]])
+               [0.24, 0.76]])
         """
         model = self.model_
         return model.calibration.probabilities(model.scores(X), threshold=model.threshold)
