@@ -56,7 +56,7 @@ KINDS, NO_LABELS, PARTIAL, SHARES = BENCHMARKS = (
     "adbench",
 )
 NAMES = [term.name for term in TERMS]
-ROWS_TO_TIME, REPEATS = 1000, 3
+ROWS_TO_TIME, REPEATS = 1000, 7
 
 
 @dataclass(frozen=True)

@@ -103,10 +103,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     unlabelled : {"auto", "trusted", "doubted"}, default="auto"
         Whether rows that nobody has called anomalous may be anomalies. "auto" trusts rows labelled
         normal; where there are none, it doubts rows without a label if anomalies are labelled, and
-        lets the most isolated tenth count less if nothing is. "trusted" takes rows without a label
+        lets the most isolated ones count less if nothing is. "trusted" takes rows without a label
         as normal. "doubted" doubts them, and rows labelled normal too, unless these are enough to
-        set the threshold alone: the most isolated ones, a twentieth if anomalies are labelled and
-        else three tenths, do not describe normal rows.
+        set the threshold alone: the most isolated of them do not describe normal rows.
     unlabelled_weight : float, default=None
         The weight of a row without a label, as a normal one, where others are labelled normal and
         it is neither trusted nor doubted.
@@ -656,7 +655,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         >>> detector = Detector(bandwidth=1.0, n_landmarks=50, random_state=0).fit(X)
         >>> detector.predict_proba([[0.0, 0.0], [0.0, 9.0]]).round(2)
         array([[0.98, 0.02],
-               [0.17, 0.83]])
+               [0.24, 0.76]])
         """
         model = self.model_
         return model.calibration.probabilities(model.scores(X), threshold=model.threshold)
