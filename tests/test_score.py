@@ -45,6 +45,7 @@ def plan_of(rows, is_anomaly, doubted=False, config=CONFIG, isolation=KEPT, isol
     first = FirstRows(
         rows=encoder.encode(table),
         is_anomaly=is_anomaly,
+        kinds=("seen",),
         weight=None,
         encoder=encoder,
         config=config.for_rows(doubted=doubted),
@@ -77,7 +78,13 @@ def learnt_of(plan, rows, target, config=CONFIG, isolated=()):
     some = RowsToSum(rows=rows, target=target, weight=weight, isolated=isolated, backend=NUMPY)
     of_terms = {term.name: term.accumulate(some) for term in plan.terms}
     doubted = plan.labels.doubted
-    return LearntSums(of_terms=of_terms, weight=weight @ target, config=config, doubted=doubted)
+    return LearntSums(
+        of_terms=of_terms,
+        weight=weight @ target,
+        kinds=("seen",),
+        config=config,
+        doubted=doubted,
+    )
 
 
 def made(doubted=False, config=CONFIG):

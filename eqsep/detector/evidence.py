@@ -275,6 +275,7 @@ class Evidence(WithoutCaches):
         return LearntSums(
             of_terms={term.name: one for term, one in zip(plan.terms, self.sums, strict=True)},
             weight=self.weight,
+            kinds=self.labels.kinds,
             config=config,
             doubted=plan.labels.doubted,
         )

@@ -213,6 +213,7 @@ class Plan(WithoutCaches):
         first = FirstRows(
             rows=rows,
             is_anomaly=labels.is_anomaly[split.learnt],
+            kinds=labels.kinds,
             weight=learnt.weight,
             encoder=encoder,
             config=config.for_rows(doubted=scheme.doubted, labelled=bool(labels.is_anomaly.any())),

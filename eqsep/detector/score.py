@@ -26,7 +26,7 @@ def combine(values: Mapping[str, Any], *, weights: Mapping[str, float], backend:
     score = (1 - part) * backend.root(values["residual"])
     if part:
         score = score + part * backend.root(values["normality"])
-    for name in ("vote", "excess", "likeness", "nearest", "surprise"):
+    for name in ("vote", "excess", "likeness", "later", "nearest", "surprise"):
         if name in values:
             score = score + weights[name] * values[name]
     return score

@@ -9,6 +9,7 @@ import numpy as np
 from eqsep.detector.model import Model
 from eqsep.detector.terms.ellipsoid import EllipsoidTerm
 from eqsep.detector.terms.kernel import KernelTerm
+from eqsep.detector.terms.later import LaterKindsTerm
 from eqsep.detector.terms.likeness import MOST_ALIKE, LikenessTerm
 from eqsep.detector.terms.nearest import NearestTerm
 from eqsep.detector.terms.normality import NormalityTerm
@@ -33,11 +34,12 @@ _WRITTEN = (  # as nodes of the graph
     EllipsoidTerm,
     VotesTerm,
     LikenessTerm,
+    LaterKindsTerm,
     NormalityTerm,
     NearestTerm,
     SurpriseTerm,
 )
-_OVER_LANDMARKS = (KernelTerm.name, NormalityTerm.name, LikenessTerm.name)
+_OVER_LANDMARKS = (KernelTerm.name, NormalityTerm.name, LikenessTerm.name, LaterKindsTerm.name)
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely
 _EPS = float(np.finfo(np.float32).eps)
@@ -75,10 +77,9 @@ class ScoreGraph:
         """The coefficients of each term's function over the landmarks."""
         found = {}
         for name in _OVER_LANDMARKS:
-            if name in self.model.score.functions:
-                coef = self.model.score.functions[name].landmark_coef
-                assert coef is not None
-                found[name] = coef[:, 0]
+            function = self.model.score.functions.get(name)
+            if function is not None and function.landmark_coef is not None:
+                found[name] = function.landmark_coef[:, 0]
         return found
 
     @cached_property
@@ -95,8 +96,9 @@ class ScoreGraph:
         total = (1 - part) * _of_root(values[KernelTerm.name], of_sums[KernelTerm.name])
         if part:
             total += part * _of_root(values[NormalityTerm.name], of_sums[NormalityTerm.name])
-        if (name := LikenessTerm.name) in values:
-            total += weights[name] * of_sums[name]
+        for name in (LikenessTerm.name, LaterKindsTerm.name):
+            if name in of_sums:
+                total += weights[name] * of_sums[name]
         if (votes := self._term(VotesTerm)) is not None:  # a sum in single precision
             error = ROUNDINGS * _EPS * len(votes.trees.root) ** 0.5
             total += weights[votes.name] * values[votes.name] * error
@@ -185,8 +187,9 @@ class ScoreGraph:
         for name in (KernelTerm.name, NormalityTerm.name):
             if name in values:
                 values[name] = graph("Abs", graph("Sub", 1.0, values[name]))
-        if (name := LikenessTerm.name) in values:
-            values[name] = graph("Clip", values[name], 0.0, MOST_ALIKE)
+        for name, most in ((LikenessTerm.name, MOST_ALIKE), (LaterKindsTerm.name, 1.0)):
+            if name in values:
+                values[name] = graph("Clip", values[name], 0.0, most)
         return values
 
     def _nearest(self, graph: Graph, rows: Encoded, packed: Value, term: NearestTerm) -> Value:

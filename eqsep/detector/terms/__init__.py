@@ -2,6 +2,7 @@
 
 from eqsep.detector.terms.ellipsoid import EllipsoidTerm
 from eqsep.detector.terms.kernel import KernelTerm
+from eqsep.detector.terms.later import LaterKindsTerm
 from eqsep.detector.terms.likeness import LikenessTerm
 from eqsep.detector.terms.nearest import NearestTerm
 from eqsep.detector.terms.normality import NormalityTerm
@@ -14,6 +15,7 @@ TERMS: list[type[Term]] = [
     EllipsoidTerm,
     VotesTerm,
     LikenessTerm,
+    LaterKindsTerm,
     NormalityTerm,
     NearestTerm,
     SurpriseTerm,

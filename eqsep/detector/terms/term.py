@@ -92,6 +92,7 @@ class FirstRows:
 
     rows: np.ndarray  # float32
     is_anomaly: np.ndarray
+    kinds: tuple[str, ...]  # of the anomalies
     weight: np.ndarray | None
     encoder: Encoder
     config: Config  # with the values for doubted rows, if they are
@@ -165,6 +166,7 @@ class LearntSums:
 
     of_terms: Mapping[str, Sums]
     weight: np.ndarray  # of the normal rows, then of each kind
+    kinds: tuple[str, ...]
     config: Config
     doubted: bool
 
