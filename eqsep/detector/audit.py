@@ -266,9 +266,8 @@ def check_new_threshold(model: Model, *, before: Model) -> list[Finding]:
 
 def _check_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> list[Finding]:
     def are_many(rows: np.ndarray) -> bool:
-        return (
-            rows.sum() >= _FAR_ROWS and rows.mean() > _TIMES_RATE * model.promise.false_alarm_rate
-        )
+        limit = _TIMES_RATE * model.promise.false_alarm_rate
+        return bool(rows.sum() >= _FAR_ROWS and rows.mean() > limit)
 
     far = model.score.residual(normal) > _FAR_RESIDUAL
     why = f"have |1 - f| above {_FAR_RESIDUAL:.2f} (no landmark of the first fit is near them)"
