@@ -256,13 +256,14 @@ def test_a_higher_rate_comes_with_the_false_alarms_that_were_measured(wide):
 
 def test_no_rate_is_advised_by_a_copy_with_a_threshold_of_its_own(wide):
     (one,) = (one for one in wide[1].measured.seen if one.kind == "rare")
-    itself = ["Test the model itself"]
-    for as_fitted, rows, advised in ((0.9, 40, itself), (0.4, 15, itself), (0.25, 40, [MORE])):
+    itself = "Test the model itself"
+    for as_fitted, rows, advised in ((0.9, 40, itself), (0.4, 15, itself), (0.25, 40, MORE)):
         better = {"caught": 0.2, "caught_at": {0.1: 0.9}, "rows": rows}
         seen = (replace(one, **better, caught_by_copy=as_fitted),)
         measured = replace(wide[1].measured, seen=seen)
         findings = [Finding(HighThresholdWarning, "Few.", "Allow 0.1.", {"rate": 0.1})]
-        assert steps(wide, measured=measured, findings=findings)[2:3] == advised
+        found = steps(wide, measured=measured, findings=findings)
+        assert [step for step in found if step in (itself, MORE)][:1] == [advised]
 
 
 def test_a_kind_that_is_missed_is_shown_with_the_share_that_is_caught(wide):

@@ -150,7 +150,7 @@ def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
     result = run("fit", rows, *words, *FAST)
     assert result.exit_code == 0, result.output
     assert "Each kind against 144 held-out rows without a label. Some of" in path.read_text()
-    assert "480 rows without a label are doubted: some may be anomalies." in path.read_text()
+    assert "480 rows without a label are doubted: some may be anomalies" in path.read_text()
     assert "held-out normal row" not in path.read_text()
     learn = f"eqsep learn {rows.parent / 'm'} labelled.csv --label fault --out later.eqsep"
     assert learn in Page(path.read_text()).commands()

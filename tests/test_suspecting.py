@@ -102,7 +102,7 @@ def test_a_person_judges_and_the_model_is_as_if_that_had_been_known(folder, trut
     run("suspects", folder / "m.eqsep", folder / "rows.csv", *label, "--out", listed)
     printed = run("forget", folder / "m.eqsep", listed, *label, "--out", less).stdout
     assert "forgotten   20: 20 without a label\n" in printed
-    assert "normal      rows without a label are doubted: some may be anomalies\n" in printed
+    assert "normal      rows without a label are doubted: some may be anomalies" in printed
     rows = pd.read_csv(listed, dtype=str, keep_default_na=False)
     kinds = truth["kind"].iloc[rows["row"].astype(int) - 1].to_numpy()
     assert np.mean(kinds != "normal") > 0.5
