@@ -132,7 +132,8 @@ def test_the_command_and_its_page_say_how_soon(home):
     assert "all others count single alarms" in page.read_text()
     once = "false alarms alone would find (with one extra false alarm)"  # there may be none
     assert all(once in text for text in (" ".join(done.output.split()), page.read_text()))
-    told = r"^ leak .*3 +1\.00 .* (\d+), at most (\d+) +(\d+) (?:s|min), at most (\d+) min +\d+%, \d+ rows"
+    told = r"^ leak .*3 +1\.00 .* (\d+), at most (\d+) +(\d+) (?:s|min), at most (\d+) min +"
+    told += r"\d+%, \d+ rows"
     line = re.search(told, done.output, re.MULTILINE)
     assert line is not None, done.output
     assert (line[1], line[2]) == (line[3], line[4])  # a row a minute, and the run is the model's

@@ -257,8 +257,13 @@ def test_sums_of_pieces_are_those_of_the_whole(made):
 
 
 def test_terms_are_the_same_where_the_same_sums_give_the_same_score():
-    terms = {type(term): term for term in doubted()[0].plan.terms}
-    again = {type(term): term for term in made(doubted=True)[0].plan.terms}
+    terms, again = (
+        {type(term): term for made in both for term in made.plan.terms}
+        for both in (
+            (trusted()[0], doubted()[0]),
+            (made()[0], made(doubted=True)[0]),
+        )
+    )
     assert terms.keys() == again.keys() == set(TERMS)
     for kind, term in terms.items():
         assert [other for other in again if term.is_same(again[other])] == [kind]

@@ -172,6 +172,7 @@ def test_a_kind_that_comes_and_goes_takes_its_sums_with_it(detector):
     assert_array_equal(renamed.sums[-1].by_class["total"], middle_of(detector))
 
 
+@pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # rows twice as far out
 def test_a_file_keeps_the_term_bit_for_bit(detector, tmp_path):
     detector.save(tmp_path / "m.eqsep")
     loaded = load_model(tmp_path / "m.eqsep")

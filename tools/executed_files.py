@@ -20,7 +20,7 @@ from typing import Any
 import eqsep
 
 ROOT = Path(eqsep.__file__).parent
-MOST = {"Detector.fit": 36, "eqsep score": 48}  # files: more are too long a way; a term has one
+MOST = {"Detector.fit": 37, "eqsep score": 49}  # files: more are too long a way; a term has one
 FUNCTION = 2  # CO_NEWLOCALS of a code object: that of a function, not of a module or class
 
 
