@@ -81,7 +81,7 @@ class Config:
     n_trees: int = 70
     tree_columns: float = 0.7
     max_tree_columns: int = 100
-    vote_weight: float = 3.0
+    vote_weight: float = 2.0
     doubted_vote_weight: float = 4.0
     min_leaf: int = 1
     doubted_min_leaf: int = 3
