@@ -114,7 +114,9 @@ def test_every_method_ranks_far_rows_first(no_labels):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3)).astype(np.float32)
     far = np.concatenate([X[:30], X[:5] + 20])
-    for name, method in no_labels.METHODS.items():
+    measured = {n: one for n, one in no_labels.METHODS.items() if one.package() is not None}
+    assert {"eqsep", "isolation forest", "LOF"} <= measured.keys()  # others may not be installed
+    for name, method in measured.items():
         score = method.build().fit(X, np.zeros(300, dtype=int)).score(far)
         assert min(score[30:]) > max(score[:30]), name
 
