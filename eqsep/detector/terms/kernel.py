@@ -141,6 +141,44 @@ class KernelFunction(TermFunction):
         return {"coef": self.coef}
 
 
+@dataclass(frozen=True, eq=False)
+class LandmarkFunction(TermFunction):
+    """A function over the landmarks of the kernel, kept by its coefficients."""
+
+    coef: np.ndarray  # (n_landmarks,)
+
+    @property
+    def landmark_coef(self) -> np.ndarray | None:
+        return self.coef[:, None]
+
+    def state(self) -> dict[str, Any]:
+        return {"coef": self.coef}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LandmarkTerm(Term):
+    """A term that solves one more function over the landmarks of the kernel."""
+
+    kernel: KernelTerm
+    weight: float
+
+    FUNCTION: ClassVar[type[LandmarkFunction]]
+
+    def solved(self, learnt: LearntSums, state: dict[str, Any]) -> LandmarkFunction:
+        """The function with the coefficients of a model file."""
+        del learnt
+        shape = schemas.bounded(len(self.kernel.landmarks), dtype="float64")
+        schemas.check_parts(state, {"coef": shape}, type(self))
+        return self.FUNCTION(state["coef"])
+
+    @classmethod
+    def load(cls, state: dict[str, Any], *, encoder: Encoder, before: Mapping[str, Term]) -> Self:
+        del encoder
+        kernel = before[KernelTerm.name]
+        assert isinstance(kernel, KernelTerm)
+        return cls.from_state(state, kernel=kernel)
+
+
 def kernel_over(landmarks: np.ndarray, *, config: Config) -> Laplacian:
     """The kernel with the bandwidth of the config, in units of the landmarks' median distance."""
     median = Laplacian().resolved(landmarks)
@@ -152,3 +190,7 @@ def are_among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which rows are equal, bit for bit, to one of the others."""
     known = set(map(bytes, np.ascontiguousarray(others)))
     return np.array([bytes(row) in known for row in np.ascontiguousarray(rows)], dtype=bool)
+
+
+def not_reported(n_rows: int) -> None:
+    """Progress of rows that the kernel term has reported."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from eqsep import schemas
-from eqsep.detector.terms.kernel import KernelTerm
+from eqsep.detector.terms.kernel import KernelTerm, LandmarkFunction, LandmarkTerm
 from eqsep.detector.terms.term import (
     EncodedRows,
     FirstRows,
@@ -15,24 +15,36 @@ from eqsep.detector.terms.term import (
     RowsToSum,
     Sums,
     Term,
-    TermFunction,
 )
 from eqsep.engine.nystroem import solve_ridge
 from eqsep.tables.encoder import Encoder
 
 
+@dataclass(frozen=True, eq=False)
+class LaterKindsFunction(LandmarkFunction):
+    """The function of rows, from 0 to 1."""
+
+    @property
+    def landmark_coef(self) -> np.ndarray | None:
+        return self.coef[:, None] if self.coef.any() else None
+
+    def __call__(self, rows: EncodedRows, at_landmarks: Any) -> Any:
+        if at_landmarks is None:
+            return 0.0 * rows.rows[:, 0]
+        return rows.backend.clipped(at_landmarks[:, 0], 0.0, 1.0)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LaterKindsTerm(Term):
+class LaterKindsTerm(LandmarkTerm):
     """The kernel's function of all kinds that the plan does not know, from 0 to 1.
 
     Trees are grown at the first fit, and do not separate kinds that came later.
     """
 
-    kernel: KernelTerm
     kinds: tuple[str, ...]  # that the plan knows
-    weight: float
 
     name: ClassVar = "later"
+    FUNCTION: ClassVar = LaterKindsFunction
     SCHEMAS: ClassVar = {"kinds": schemas.TEXTS, "weight": schemas.NOT_NEGATIVE}
 
     @classmethod
@@ -47,7 +59,7 @@ class LaterKindsTerm(Term):
         del rows
         return Sums()
 
-    def solve(self, learnt: LearntSums) -> "LaterKindsFunction":
+    def solve(self, learnt: LearntSums) -> LaterKindsFunction:
         """A ridge regression: 1 at rows of later kinds, 0 at all others."""
         later = [1 + i for i, kind in enumerate(learnt.kinds) if kind not in self.kinds]
         if not later:
@@ -55,13 +67,6 @@ class LaterKindsTerm(Term):
         own = learnt.of_terms[KernelTerm.name]
         moment = own.by_class["moment"][:, later].sum(axis=1)
         return LaterKindsFunction(solve_ridge(own.symmetric["gram"], moment, learnt.config.alpha))
-
-    def solved(self, learnt: LearntSums, state: dict[str, Any]) -> "LaterKindsFunction":
-        """The function with the coefficients of a model file."""
-        del learnt
-        shape = schemas.bounded(len(self.kernel.landmarks), dtype="float64")
-        schemas.check_parts(state, {"coef": shape}, "LaterKindsTerm")
-        return LaterKindsFunction(state["coef"])
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"kinds": list(self.kinds)}
@@ -73,22 +78,3 @@ class LaterKindsTerm(Term):
         assert isinstance(kernel, KernelTerm)
         schemas.check_parts(state, cls.SCHEMAS, "LaterKindsTerm")
         return cls(kernel=kernel, kinds=tuple(state["kinds"]), weight=state["weight"])
-
-
-@dataclass(frozen=True, eq=False)
-class LaterKindsFunction(TermFunction):
-    """The function of rows, from 0 to 1."""
-
-    coef: np.ndarray  # (n_landmarks,); all 0 where there is no later kind
-
-    @property
-    def landmark_coef(self) -> np.ndarray | None:
-        return self.coef[:, None] if self.coef.any() else None
-
-    def __call__(self, rows: EncodedRows, at_landmarks: Any) -> Any:
-        if at_landmarks is None:
-            return 0.0 * rows.rows[:, 0]
-        return rows.backend.clipped(at_landmarks[:, 0], 0.0, 1.0)
-
-    def state(self) -> dict[str, Any]:
-        return {"coef": self.coef}
